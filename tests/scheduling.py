@@ -80,7 +80,9 @@ def _kind(item: pytest.Item) -> str:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Refuse tests that start Spark outside the folder that `make test-spark` collects."""
     if item.get_closest_marker("spark") is not None and SPARK_FOLDER not in item.nodeid:
-        raise pytest.UsageError(f"{item.nodeid} has the marker spark: move it below {SPARK_FOLDER}, or no run has it")
+        raise pytest.UsageError(
+            f"{item.nodeid} has the marker spark: move it below {SPARK_FOLDER}, else no run collects it"
+        )
 
 
 @pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters

@@ -2,8 +2,8 @@
 
     python -m benchmarks.spark.hand_written SERVERS TOPIC FOLDER JARS
 
-Kafka → bronze → silver and rejects → gold: the tables, partitions and guarantees of a pipeline of this project that
-sets nothing.  A batch that is run again commits nothing, by ``txnAppId`` and ``txnVersion``.  Nothing is compacted.
+Kafka → bronze → silver and rejects → gold: the tables, partitions and guarantees of a pipeline with default settings.
+A batch that is run again commits nothing, because of ``txnAppId`` and ``txnVersion``.  Nothing is compacted.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 PER_BATCH = 10_000_000
-"""Records or rows of a batch at most, as in the pipeline."""
+"""The most records or rows of a batch, as in the pipeline."""
 FIELDS = "id BIGINT, user STRING, amount BIGINT"
+PLACE = ("topic", "partition", "offset", "timestamp")
+"""The columns of bronze that silver and rejects keep."""
 
 
 def main(servers: str, topic: str, folder: str, jars: str) -> None:
-    """Run the three queries one after the other until all records are through."""
+    """Run the three queries one after the other, each to the end of its input."""
     spark = _session(jars)
     root = Path(folder)
     records = (
@@ -74,7 +76,7 @@ def _run(writer: DataStreamWriter, checkpoint: Path) -> None:
 
 
 def _decode(root: Path) -> Callable[[DataFrame, int], None]:
-    place = [F.col(name).alias(f"_{name}") for name in ("topic", "partition", "offset", "timestamp")]
+    place = [F.col(name).alias(f"_{name}") for name in PLACE]
 
     def take(batch: DataFrame, number: int) -> None:
         text = F.col("value").cast("string")
@@ -96,9 +98,6 @@ def _decode(root: Path) -> Callable[[DataFrame, int], None]:
         rows.unpersist()
 
     return take
-
-
-PLACE = ("topic", "partition", "offset", "timestamp")
 
 
 def _gold(root: Path) -> Callable[[DataFrame, int], None]:

@@ -61,18 +61,20 @@ master = "local[2]"
 "spark.ui.enabled" = "false"
 '''
 WAYS = ("pipeline", "by hand")
+FIELDS = ("seconds", "processor_seconds")
+"""The fields of a turn."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What one run took."""
+    """The time of one run."""
 
     seconds: float
     processor_seconds: float
 
 
 def main() -> int:
-    """Fill, run, print a line for each way; 1 if rows are missing."""
+    """Fill a topic, run both ways in turn, and print a line for each; 1 if rows are missing."""
     parser = argparse.ArgumentParser(description="A pipeline beside Structured Streaming and Delta Lake by hand.")
     parser.add_argument("--servers", required=True)
     parser.add_argument("--records", type=int, default=3_000_000)
@@ -98,9 +100,6 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-FIELDS = ("seconds", "processor_seconds")
-
-
 def _words(way: str, folder: Path, servers: str, topic: str) -> list[str]:
     if way == "by hand":
         needed = [*connector_jars(), *(jar for jar in delta_spark_jars() if jar.name.startswith("delta-"))]
@@ -112,19 +111,19 @@ def _words(way: str, folder: Path, servers: str, topic: str) -> list[str]:
 
 
 def _timed(command: Sequence[str]) -> Turn:
-    """Run to its end; the processor's time is that of the process and all below it, looked at every 0.2 s."""
+    """Run a command.  The processor time is that of its process and all descendants, sampled every 0.2 s."""
     used: dict[int, float] = {}
     is_over = threading.Event()
     started = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as told, subprocess.Popen(command, stdout=told, stderr=told) as process:
+    with tempfile.TemporaryFile("w+") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
         watch = threading.Thread(target=_watch, args=(process.pid, used, is_over))
         watch.start()
         code = process.wait()
         is_over.set()
         watch.join()
         if code:
-            told.seek(0)
-            raise RuntimeError(f"{command[1:4]} ended with {code}: {told.read()[-3000:]}")
+            output.seek(0)
+            raise RuntimeError(f"{command[1:4]} ended with {code}: {output.read()[-3000:]}")
     return Turn(time.perf_counter() - started, sum(used.values()))
 
 
@@ -133,13 +132,13 @@ def _watch(pid: int, used: dict[int, float], is_over: threading.Event) -> None:
         for each in (pid, *descendants(pid)):
             try:
                 words = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended meanwhile
+            except OSError:  # the process has ended meanwhile
                 continue
             used[each] = sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def _rows(folder: Path) -> list[int]:
-    """The rows of silver, and the records in the windows of gold, each window as its newest row has it."""
+    """The rows of silver, and the records in the windows of gold, by the newest row of each window."""
     out = folder / "out"
     silver = DeltaTable(str(out / "silver")).to_pyarrow_dataset().count_rows()
     [gold] = out.glob("gold/hourly") if (out / "gold" / "hourly").exists() else [out / "gold"]

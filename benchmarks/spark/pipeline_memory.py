@@ -1,9 +1,9 @@
-"""Does the memory of a pipeline stay flat over a long backlog?
+"""Memory of a pipeline over a long backlog, which should stay flat.
 
     python -m benchmarks.spark.pipeline_memory [--gib 100] [--size 10240] [--per-batch 500000]
 
 The replaying server (``benchmarks.replay``) serves this number of GiB of JSON in six partitions, and ``pykafka08
-pipeline run`` takes them with ``Trigger.AvailableNow`` through bronze, silver and windows.  The benchmark looks at the
+pipeline run`` takes them with ``Trigger.AvailableNow`` through bronze, silver and windows.  The benchmark samples the
 memory of its processes ten times a second: the driver's Python, the JVM with its executor, and the largest Python
 worker.  It prints the peak of each in each tenth of the time, in MiB, and the size of the tables.  Exit code 1 if rows
 are missing, or if a peak of the last three tenths is more than a tenth above that of the three before them.
@@ -65,7 +65,7 @@ master = "local[2]"
 
 
 def main() -> int:
-    """Run, watch, tell."""
+    """Run the pipeline, sample its memory, and print the peaks."""
     parser = argparse.ArgumentParser(description="Memory of a pipeline over a long backlog.")
     parser.add_argument("--gib", type=float, default=100)
     parser.add_argument("--size", type=int, default=10240, help="bytes of a value")
@@ -99,7 +99,7 @@ def _watched(process: subprocess.Popen[bytes]) -> dict[str, list[int]]:
             try:
                 command = Path(f"/proc/{pid}/cmdline").read_bytes()
                 pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-            except OSError:  # it has ended meanwhile
+            except OSError:  # the process has ended meanwhile
                 continue
             kind = next((name for name, marker in KINDS.items() if marker in command), None)
             if kind is not None:

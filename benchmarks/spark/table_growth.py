@@ -3,9 +3,9 @@
     python -m benchmarks.spark.table_growth [--files 1000,10000,100000] [--calls 20] [--format delta]
 
 Ten commits add the files of 365 days to each table, and Delta writes one checkpoint.  The catalog of Iceberg tables is
-a SQLite file.  For each number of files the
-command prints one line with the memory of the process and the median CPU milliseconds of these calls: open the table in
-a new process, look for new commits, look for a batch, commit one file, list the files of one day, list all files.
+a SQLite file.  For each number of files the command prints one line with the memory of the process and the median CPU
+milliseconds of these calls: open the table in a new process, look for new commits, look for a batch, commit one file,
+list the files of one day, list all files.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pykafka08.wire import read_varint, read_varlong
 __all__ = ["read_columns"]
 
 _FEW = 16  # records that are hardly a table
-_MANY = 256  # records of each of several batches, on average, that this way is faster for
+_MANY = 256  # average records per batch from which several batches are read faster as tables
 _MOST_SMALL_TABLES = 4
 _LONGEST_DELTA = 8  # bytes: 56 bits
 _FAR = 1 << 62  # base timestamps beyond it could make a sum pass 64 bits
@@ -56,7 +56,7 @@ class _Table(NamedTuple):
 
     shape: _Shape
     start: int
-    """Where its first record begins in the bytes."""
+    """The position of its first record in the bytes."""
     rows: Any
     """A row of bytes for each record."""
 
@@ -64,8 +64,8 @@ class _Table(NamedTuple):
 def read_columns(batches: Sequence[PackedRecords]) -> Columns | None:
     """The records of batches that lie in the same bytes.
 
-    None if the records of a batch are not alike, or have headers, or the bytes may be damaged; and for several small
-    batches, which are read faster together.
+    None if the records of a batch are not alike, if they have headers, or if the bytes may be damaged.  Also None for
+    several small batches, which ``decode_numpy`` reads faster.
     """
     if len(batches) > 1 and sum(packed.count for packed in batches) < _MANY * len(batches):
         return None
@@ -161,14 +161,14 @@ def _columns(batches: Sequence[PackedRecords], tables_of: list[list[_Table]]) ->
     all_offsets = np.concatenate(offsets)
     if (all_offsets[1:] <= all_offsets[:-1]).any():
         return None
+    keys = [(each, each.shape.key.stop, each.shape.key_size) for each in tables]
+    values = [(each, each.shape.value.stop, each.shape.value_size) for each in tables]
     return Columns(
         batches[0].data,
         all_offsets.data,
         np.concatenate(stamps).data,
-        key_edges=None if null_key else _edges([(each, each.shape.key.stop, each.shape.key_size) for each in tables]),
-        value_edges=None
-        if null_value
-        else _edges([(each, each.shape.value.stop, each.shape.value_size) for each in tables]),
+        key_edges=None if null_key else _edges(keys),
+        value_edges=None if null_value else _edges(values),
     )
 
 
@@ -188,7 +188,7 @@ def _numbers(table: Any, start: int, stop: int) -> Any:
 
 
 def _edges(fields: list[tuple[_Table, int, int]]) -> memoryview:
-    """Starts and ends of a field; of each table the place of the field in a record, and its size."""
+    """Starts and ends of a field in all records.  ``fields``: table, and the field's place and size in a record."""
     edges = np.empty(2 * sum(len(table.rows) for table, _, _ in fields), dtype=np.int32)
     done = 0
     for table, place, size in fields:

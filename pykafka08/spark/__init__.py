@@ -23,7 +23,7 @@ REDACTION = "spark.sql.redaction.options.regex"
 """Spark's setting: an option whose name or value matches has no value in plans and in the event log."""
 SPARKS_DEFAULT = "(?i)url"
 HIDDEN_OPTIONS = "(?i:password|passphrase|secret|token|jaas|ssl[.]keystore[.]key|(access|account)[.]key)"
-"""Options with passwords, keys and tokens, also of stores, which are settings of Spark Connect sessions.
+"""Options with passwords, keys and tokens, also those of stores, which a Spark Connect session has as settings.
 
 Spark's own ``spark.redaction.regex`` matches some of them."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.brokers.jars import java_command, resolve
 
 QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""An archive that does not fit is ignored without a word on the standard output, which some tests compare."""
+"""An archive of other jars is ignored without a message on the standard output, which some tests compare."""
 
 
 def archive_of(jars: Path) -> Path:
@@ -36,7 +36,7 @@ def make_archive(version: str) -> None:
     Raises:
         ClusterError: the broker does not start, or does not end.
     """
-    from tests.brokers.control import take_down  # which imports what uses archive_flags
+    from tests.brokers.control import take_down  # imported here, because its imports import this module
     from tests.brokers.start import Plan, start
 
     archive = archive_of(resolve(version))
@@ -48,5 +48,5 @@ def make_archive(version: str) -> None:
         draft.unlink(missing_ok=True)
         start(Plan(version, Path(folder, "cluster"), jvm=[f"-XX:ArchiveClassesAtExit={draft}"]))
         take_down(Path(folder, "cluster"), remove=True, timeout=60)
-        if draft.exists():  # a JVM that cannot write archives has warned and ended well
+        if draft.exists():  # a JVM that cannot write archives only warns
             draft.rename(archive)

@@ -212,9 +212,9 @@ def java_command() -> str:
 
 
 def quick_flags() -> list[str]:
-    """What a JVM of the tests is started with, all of which live briefly: less processor time for start and end.
+    """Flags for the JVMs of the tests, which live briefly: their start and end take less processor time.
 
-    One compiler, the fast one; one thread that collects garbage; classes of published jars are not verified.
+    The fast compiler only, one thread that collects garbage, and no verification of the classes in published jars.
     """
     unverified = ["-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"]
     return ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *unverified]

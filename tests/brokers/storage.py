@@ -1,7 +1,7 @@
-"""Storage folders of KRaft nodes: Kafka's tool formats one, and the folders of all nodes are copies of that.
+"""Storage folders of KRaft nodes: Kafka's tool formats one folder, and the folders of all nodes are copies of it.
 
-The copies differ in `meta.properties` alone: the ids of the cluster, the node and the folder. There is one for each
-release and set of users, because a JVM for each node of each cluster takes more processor time than many a test.
+The copies differ only in `meta.properties`: the ids of the cluster, the node and the folder. Each release and set of
+users has one formatted folder, because a JVM for each node takes more processor time than many tests.
 """
 
 from __future__ import annotations

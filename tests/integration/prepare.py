@@ -20,7 +20,7 @@ CLIENTS = ("3.9.2", "4.3.0")
 """The jars that tests/conformance and tests/protocol read Kafka's definitions from."""
 
 ARCHIVED = "4.3.1"
-"""The release that the tests start most, so that its archive saves more processor time than its making takes."""
+"""The release that the tests start most: its archive saves more processor time than it costs."""
 
 
 def main() -> int:

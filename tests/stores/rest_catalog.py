@@ -1,7 +1,7 @@
 """A catalog server with the REST API of Iceberg, over a SQL catalog.
 
-It has the requests of configuration, OAuth tokens, namespaces and tables, and wants a token for all but the first two.
-The server commits, so two clients meet in it as in any other one.
+It answers the requests for configuration, OAuth tokens, namespaces and tables, and requires a token for all but the
+first two.  The server commits, so of two clients at once it refuses one, as other servers do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Moto's S3 server.  ``python -m tests.stores.s3_server`` prints its port, and ends with its standard input.
 
-Its conditional requests look first and write then; Amazon's are atomic.  So here one request to write follows another.
+Moto checks the condition of a request and writes later; at Amazon both are one step.  So here requests that write run
+one after the other.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main() -> None:
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
     print(server.server_port, flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdin.read()  # the end of whoever started this
+    sys.stdin.read()  # ends with the process that started this one
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@
     aggregating  windows over event time
     gold_sql     checks of aggregates that are written as SQL
     definitions  settings and types to which the state of an aggregate belongs
+    local_check  both for Spark Connect, in another process
+    connect      sessions on a Spark Connect server
     replaying    offsets of batches in commits and in checkpoints
     stages       each stage as a query with a checkpoint
     running      stages one after the other, or all at once

@@ -23,9 +23,9 @@ from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
 __all__ = [
-    "Address",
     "CATALOG_SECRETS",
     "FORMATS",
+    "Address",
     "Catalog",
     "Storage",
     "address_of",
@@ -63,9 +63,9 @@ class Catalog:
     type: str
     """``sql`` or ``rest``."""
     uri: str = field(repr=False)
-    """SQL: the address of the database, as of SQLAlchemy (``sqlite:////data/catalog.db``); REST: of the server."""
+    """SQL: the address of the database in SQLAlchemy's form (``sqlite:////data/catalog.db``); REST: of the server."""
     name: str = "default"
-    """The name of the catalog; a SQL catalog has it in its rows, so other programs use the same name."""
+    """The name of the catalog.  The rows of a SQL catalog contain it, so other programs must use the same name."""
     namespace: str = ""
     """The namespace of the tables; default: the name of the pipeline."""
     warehouse: str = ""
@@ -132,7 +132,7 @@ class Storage:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Storage:
-        """The settings in a JSON object, as ``dataclasses.asdict`` makes it."""
+        """The settings in a document that ``dataclasses.asdict`` has made."""
         catalog = document.get("catalog")
         return cls(**{**document, "catalog": None if catalog is None else Catalog(**catalog)})
 

@@ -56,10 +56,11 @@ def queried(silver: DataFrame, sql: str) -> DataFrame:
     """The result of a query over ``silver``.  Replaces a temporary view with this name in the session.
 
     Raises:
-        pyspark.errors.PySparkException: Spark cannot parse or analyse the query; with Spark Connect when it is used.
+        pyspark.errors.PySparkException: Spark cannot parse or analyse the query.  Spark Connect raises it later, when
+            the result is used.
     """
     if is_remote():
-        return _queried_later(silver, sql)
+        return _queried_on_server(silver, sql)
     with _view:
         silver.createOrReplaceTempView(SILVER)
         try:
@@ -68,8 +69,8 @@ def queried(silver: DataFrame, sql: str) -> DataFrame:
             silver.sparkSession.catalog.dropTempView(SILVER)
 
 
-def _queried_later(silver: DataFrame, sql: str) -> DataFrame:
-    """The result with Spark Connect, which analyses a query only when it is used.  A view would be dropped by then."""
+def _queried_on_server(silver: DataFrame, sql: str) -> DataFrame:
+    """The result with Spark Connect, which analyses a query when its result is used; a view would be gone by then."""
     inner = sql.strip().removesuffix(";").replace("{", "{{").replace("}", "}}")
     query = f"WITH {SILVER} AS (SELECT * FROM {{rows}}) SELECT * FROM (\n{inner}\n)"  # noqa: S608  (the user's query)
     return silver.sparkSession.sql(query, rows=silver)

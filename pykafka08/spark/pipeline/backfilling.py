@@ -22,7 +22,7 @@ from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.definitions import check_definitions
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
 from pykafka08.spark.pipeline.gold_sql import resolved
-from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
+from pykafka08.spark.pipeline.judging import persisted, referenced, refused_as_not_unique
 from pykafka08.spark.pipeline.leasing import BACKFILL as WORK
 from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
@@ -136,9 +136,9 @@ def _silver(spark: SparkSession, pipeline: Pipeline, fence: Fence, first: date, 
         _check_bronze(spark, scope)
         with ExitStack() as until:
             records = _records(spark, scope, until)
-            candidates = _persisted(_candidates(scope, records), until)
-            good = _persisted(_without_duplicates(scope, candidates), until)
-            bad = _persisted(rejected(records).join(scope.was_good, list(PLACE), "left_semi"), until)
+            candidates = persisted(_candidates(scope, records), until)
+            good = persisted(_without_duplicates(scope, candidates), until)
+            bad = persisted(rejected(records).join(scope.was_good, list(PLACE), "left_semi"), until)
             was, now = _counts_by_was(candidates), _counts_by_was(good)
             is_moving = scope.is_torn or now[REFUSED] > 0 or not bad.isEmpty()
             if is_moving:
@@ -180,11 +180,6 @@ def _end(spark: SparkSession, pipeline: Pipeline, rejects: Table, taken: DataFra
         removed = tuple(one.path for one in concerned)
         done = rejects.newest(BEGUN)
         is_made = rejects.commit(Commit(state.version + 1, BACKFILL, DONE, done, tuple(added), removed))
-
-
-def _persisted(rows: DataFrame, until: ExitStack) -> DataFrame:
-    until.callback(rows.persist().unpersist)
-    return rows
 
 
 @dataclass(frozen=True)
@@ -280,7 +275,7 @@ def _concerned(spark: SparkSession, scope: _Scope, source: str, until: ExitStack
     else:
         elsewhere = scope.kept.select(*PLACE).unionByName(scope.was_bad.select(*PLACE))
         wanted = places.join(elsewhere, list(PLACE), "left_anti")
-    files = [row[0] for row in _persisted(wanted, until).select("file").distinct().collect()]
+    files = [row[0] for row in persisted(wanted, until).select("file").distinct().collect()]
     is_same = [F.col(name) == F.col(f"_{name}") for name in IN_BRONZE]
     return bronze.where(F.col("_metadata.file_name").isin(files)).join(wanted, is_same, "left_semi")
 
@@ -337,7 +332,7 @@ def _gold(
     table = Table(pipeline.gold(name), fence)
     is_of_days = (F.col("window_start") < F.lit(last + timedelta(days=1))) & (F.col("window_end") > F.lit(first))
     with ExitStack() as until:
-        windows = _persisted(windowed(silver_of(spark, pipeline), aggregate).where(is_of_days), until)
+        windows = persisted(windowed(silver_of(spark, pipeline), aggregate).where(is_of_days), until)
         is_made = False
         while not is_made:
             with ExitStack() as attempt:
@@ -346,7 +341,7 @@ def _gold(
                 newest = state.newest.get(f"aggregate-{name}", 0)
                 schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
                 gold = table_rows.read(spark, table, state.files, schema)
-                there = _persisted(current(gold, aggregate), attempt)
+                there = persisted(current(gold, aggregate), attempt)
                 before = there.where(is_of_days).count()
                 anew = there.where(~is_of_days).unionByName(table_rows.gold_rows(windows, newest))
                 added = table_rows.write(table, table.attempt(BACKFILL, version), anew)

@@ -1,4 +1,4 @@
-"""Spark Connect: sessions on a server that runs already, and what only the server can set.
+"""Spark Connect: sessions on a running server, and the settings that only the server can have.
 
 The server has its own Spark settings, file systems, Python interpreter and log.  The functions of ``foreachBatch`` run
 in a Python process of the server.
@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import Address
+from pykafka08.spark.pipeline.stores import first_line
 
-__all__ = ["check_reach", "connected", "shown", "stop_queries"]
+__all__ = ["check_reach", "connected", "stop_queries", "without_parameters"]
 
 PORT = 15002
 """The default port of a server."""
@@ -29,13 +30,13 @@ RETRIES = 6
 HADOOP = "spark.hadoop."
 """The prefix of Hadoop's properties among Spark's settings.  A session has them without it."""
 RESTARTS = {"spark.sql.streaming.stopActiveRunOnRestart": "true"}
-"""By this setting a new run of a stage stops the query that a killed client has left on the server."""
+"""With this setting a new run of a stage stops the query that a killed client has left on the server."""
 SERVER_ONLY = "the Spark Connect server has to have it from its start"
 Settings = Mapping[str, str]
 
 
-def shown(master: str) -> str:
-    """The address without parameters, which may contain a token."""
+def without_parameters(master: str) -> str:
+    """The address of a server without its parameters, which may contain a token."""
     return master.partition(";")[0]
 
 
@@ -55,13 +56,13 @@ def connected(master: str, needed: Settings, chosen: Settings) -> SparkSession:
     except ImportError as error:
         raise ConfigError(f"spark.master: {error}; pip install 'pykafka08[connect]'") from error
     except PySparkException as error:  # parameters of the address
-        raise ConfigError(f"spark.master: {shown(master)}: {_first_line(error)}") from error
+        raise ConfigError(f"spark.master: {without_parameters(master)}: {first_line(error)}") from error
     try:
         cast(Any, spark).client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
         _configure(spark, {**RESTARTS, **needed}, chosen)
     except PySparkException as error:
         spark.stop()
-        raise ConfigError(f"spark.master: no session at {shown(master)}: {_first_line(error)}") from error
+        raise ConfigError(f"spark.master: no session at {without_parameters(master)}: {first_line(error)}") from error
     except ConfigError:
         spark.stop()
         raise
@@ -77,11 +78,13 @@ def _check_address(master: str) -> None:
             return
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"spark.master: no Spark Connect server answers at {shown(master)}: {why}") from error
+        raise ConfigError(
+            f"spark.master: no Spark Connect server answers at {without_parameters(master)}: {why}"
+        ) from error
 
 
 def _configure(spark: SparkSession, needed: Settings, chosen: Settings) -> None:
-    """Set what a client can set.  Raises ConfigError, with a line for each setting that it cannot."""
+    """Set the settings that a client can change.  Raises ConfigError with a line for each of the others."""
     there = spark.conf.getAll
     refused = []
     for name, value in {**chosen, **needed}.items():
@@ -93,7 +96,7 @@ def _configure(spark: SparkSession, needed: Settings, chosen: Settings) -> None:
             spark.conf.set(name, value)
         elif name in chosen:
             refused.append(f"spark.conf.{name}: {SERVER_ONLY}; start the server with it, or remove it here")
-        elif name in there:  # of a setting that is not there the default is right
+        elif name in there:  # the default of a setting that the server does not list is right
             refused.append(f"spark.master: the server has {name}={there[name]}; start it with {value}")
     if refused:
         raise ConfigError("\n".join(refused))
@@ -107,17 +110,13 @@ def check_reach(spark: SparkSession, address: Address) -> None:
         if error.getCondition() == "PATH_NOT_FOUND":
             return
         raise ConfigError(
-            f"folder: the Spark Connect server cannot read {address.spark}: {_first_line(error)}; if its file system "
+            f"folder: the Spark Connect server cannot read {address.spark}: {first_line(error)}; if its file system "
             "is missing, start the server with the packages of docs/pipeline.md"
         ) from error
 
 
 def stop_queries(spark: SparkSession) -> None:
-    """Stop the queries of a session.  Without an answer of the server they end when the server sees the lease end."""
+    """Stop the queries of a session.  If the server does not answer, they end with the lease of the run."""
     with suppress(PySparkException):
         for query in spark.streams.active:
             query.stop()
-
-
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

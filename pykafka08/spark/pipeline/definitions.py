@@ -20,13 +20,13 @@ from pyspark.sql.utils import is_remote
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.aggregating import windowed
-from pykafka08.spark.pipeline.gold_sql import aggregation_of, each_of, stream_with, without_name
+from pykafka08.spark.pipeline.gold_sql import aggregation_of, elements_of, stream_with, without_alias
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["Definition", "check_definitions", "definition_of", "keep_definitions", "normalised", "path_of"]
+__all__ = ["Definition", "check_definitions", "definition_of", "normalised", "path_of", "write_definitions"]
 
 FOLDER = "definitions"
 CATALYST = "org.apache.spark.sql.catalyst.expressions"
@@ -46,6 +46,7 @@ class Part:
     column: str
     """The column of gold, or of the query's ``GROUP BY``."""
     sql: str
+    """The expression of the group, or the call of the function."""
     inputs: tuple[str, ...]
     """The types of its arguments."""
     state: tuple[str, ...]
@@ -88,7 +89,7 @@ class Definition:
 
 
 def check_definitions(spark: SparkSession, pipeline: Pipeline) -> None:
-    """Raise ConfigError if an aggregate is not as its stage has run; the text names the setting or the column.
+    """Raise ConfigError if an aggregate differs from the one that its stage has run; the text names what differs.
 
     ``pipeline`` is a result of :func:`gold_sql.resolved`.
     """
@@ -107,15 +108,15 @@ def check_definitions(spark: SparkSession, pipeline: Pipeline) -> None:
             _check_gold(spark, pipeline, name, aggregate)
 
 
-def keep_definitions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> None:
-    """Write the definitions of the aggregates that have none, and of those whose stage is to run for the first time.
+def write_definitions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> None:
+    """Write the definitions of aggregates whose stage has not run yet, or was run by a version without definitions.
 
-    ``stages`` are the stages of this run.  Call :func:`check_definitions` before, and widen silver after it.
+    ``stages`` are the stages of this run.  Call :func:`check_definitions` before this, and widen silver after it.
     """
     for name, aggregate in pipeline.aggregates.items():
         path = path_of(pipeline, name)
         if _has_run(pipeline, name):
-            if not path.exists():  # of an earlier version
+            if not path.exists():  # an earlier version of this package has run the stage
                 path.write_once(definition_of(spark, _silver_of_table(spark, pipeline), aggregate).text())
         elif f"aggregate-{name}" in stages:
             wanted = table_rows.silver_schema(spark, pipeline.decode)
@@ -130,9 +131,9 @@ def path_of(pipeline: Pipeline, name: str) -> Folder:
 def definition_of(spark: SparkSession, silver: StructType, aggregate: Aggregate) -> Definition:
     """The definition of an aggregate over a table with the columns ``silver``."""
     if is_remote():
-        from pykafka08.spark.pipeline.local_check import definition_here
+        from pykafka08.spark.pipeline.local_check import local_definition_of
 
-        return definition_here(silver, aggregate)
+        return local_definition_of(silver, aggregate)
     settings = {"watermark": aggregate.watermark, "sql": aggregate.sql}
     if not aggregate.sql:
         measures = "; ".join(f"{name} = {expression}" for name, expression in aggregate.measures.items())
@@ -140,14 +141,14 @@ def definition_of(spark: SparkSession, silver: StructType, aggregate: Aggregate)
         settings["group_by"] = ", ".join(aggregate.group_by)
     texts = {name: normalised(text) for name, text in settings.items()}
     node = aggregation_of(windowed(stream_with(spark, silver), aggregate))
-    parts = [_group(one) for one in each_of(node.groupingExpressions())]
-    for one in each_of(node.aggregateExpressions()):
-        parts += [_function(spark, one.name(), each) for each in _functions(without_name(one))]
+    parts = [_group(one) for one in elements_of(node.groupingExpressions())]
+    for one in elements_of(node.aggregateExpressions()):
+        parts += [_function(spark, one.name(), each) for each in _functions(without_alias(one))]
     return Definition({name: text for name, text in texts.items() if text}, tuple(parts))
 
 
 def normalised(sql: str) -> str:
-    """A text in SQL without comments, and with one space in the place of white space outside of quotes."""
+    """SQL without comments, and with each white space outside of quotes as one space."""
     return SPACE.sub(lambda found: found[1] or " ", sql).strip().removesuffix(";").rstrip()
 
 
@@ -169,7 +170,7 @@ def _functions(expression: Any) -> list[Any]:
     """The aggregate functions in an expression."""
     if expression.nodeName() == "AggregateExpression":
         return [expression.aggregateFunction()]
-    return [function for child in each_of(expression.children()) for function in _functions(child)]
+    return [function for child in elements_of(expression.children()) for function in _functions(child)]
 
 
 def _group(expression: Any) -> Part:
@@ -181,12 +182,14 @@ def _group(expression: Any) -> Part:
 def _function(spark: SparkSession, column: str, function: Any) -> Part:
     gateway = spark.sparkContext._gateway
     sql = function.sql()
-    inputs = tuple(one.dataType().sql() for one in each_of(function.children()))
+    inputs = tuple(one.dataType().sql() for one in elements_of(function.children()))
     while is_instance_of(gateway, function, f"{CATALYST}.RuntimeReplaceable"):
         function = function.replacement()
     is_declared = is_instance_of(gateway, function, f"{CATALYST}.aggregate.DeclarativeAggregate")
     try:
-        state = tuple(one.dataType().sql() for one in each_of(function.aggBufferAttributes())) if is_declared else ()
+        state = (
+            tuple(one.dataType().sql() for one in elements_of(function.aggBufferAttributes())) if is_declared else ()
+        )
     except Py4JJavaError:  # Spark knows the state only after more rules of its analyzer
         is_declared, state = False, ()
     return Part(column, sql, inputs, state, is_declared)
@@ -200,7 +203,7 @@ def _check(name: str, aggregate: Aggregate, known: Definition, wanted: Definitio
             was, now = _shown(old, new)
             raise ConfigError(f"aggregates.{name}.{key}: was {was}, and is {now} now; {_advice(name)}")
     if len(known.parts) != len(wanted.parts):
-        return  # of another release of Spark, which compares the types itself
+        return  # another release of Spark made the definition; Spark compares the types of the state itself
     for old_part, new_part in zip(known.parts, wanted.parts, strict=True):
         if not old_part.has_same_state(new_part):
             kinds = ", ".join(old_part.state or old_part.inputs), ", ".join(new_part.state or new_part.inputs)
@@ -211,7 +214,7 @@ def _check(name: str, aggregate: Aggregate, known: Definition, wanted: Definitio
 
 
 def _shown(old: str, new: str) -> tuple[str, str]:
-    """Both texts for an error: a part that begins shortly before the first difference."""
+    """The part of each text that an error shows, from shortly before the first difference."""
     pairs = enumerate(zip(old, new, strict=False))
     differing = next((at for at, (one, other) in pairs if one != other), min(len(old), len(new)))
     at = max(0, differing - SHOWN // 4)

@@ -29,8 +29,9 @@ __all__ = [
 ]
 
 FIELD = "quality"
-"""The field of a progress document with the rows read, and the rows that broke each expectation; also the folder of
-the counts that a Spark Connect server has written."""
+"""The field of a progress document with the rows read, and the rows that broke each expectation.
+
+With Spark Connect also the folder of the files in which the server writes these counts."""
 REMEMBERED = 1000
 """The number of batches whose counts are kept until Spark reports their progress, which it does at once."""
 
@@ -96,7 +97,7 @@ _COUNTS: dict[tuple[str, str, int], dict[str, Any]] = {}
 def remember(pipeline: Pipeline, query: str, batch: int, read: int, counts: Mapping[str, int]) -> None:
     """Keep the counts of a batch for its progress document.
 
-    On a Spark Connect server this runs in another process than :func:`with_counts`, so a file has the counts.
+    On a Spark Connect server this runs in another process than :func:`with_counts`, so the counts go into a file.
     """
     if pipeline.spark.is_connect:
         _file(pipeline, query, batch).write_text(json.dumps({"read": read, "broken": dict(counts)}))

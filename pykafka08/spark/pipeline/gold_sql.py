@@ -29,12 +29,12 @@ from pykafka08.spark.pipeline.tables.rows import silver_schema
 __all__ = [
     "aggregation_of",
     "check_as_stream",
-    "each_of",
+    "elements_of",
     "empty_stream",
     "resolved",
     "resolved_aggregates",
     "stream_with",
-    "without_name",
+    "without_alias",
 ]
 
 GROUP = "GROUP BY window(event_time, '1 hour')"
@@ -93,16 +93,16 @@ def resolved(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
         ConfigError: Spark refuses a query, or streams, backfills or ``verify`` cannot run it; the text names its key.
     """
     if is_remote():
-        from pykafka08.spark.pipeline.local_check import resolved_here
+        from pykafka08.spark.pipeline.local_check import resolved_locally
 
-        return replace(pipeline, aggregates=resolved_here(pipeline.decode, pipeline.aggregates))
+        return replace(pipeline, aggregates=resolved_locally(pipeline.decode, pipeline.aggregates))
     return replace(pipeline, aggregates=resolved_aggregates(spark, pipeline.decode, pipeline.aggregates))
 
 
 def resolved_aggregates(
     spark: SparkSession, decode: Decode, aggregates: Mapping[str, Aggregate]
 ) -> dict[str, Aggregate]:
-    """As :func:`resolved`, in a classic session."""
+    """The aggregates with the columns of their queries, as :func:`resolved`; requires a classic session."""
     return {name: _resolved(spark, decode, name, one) for name, one in aggregates.items()}
 
 
@@ -176,19 +176,21 @@ def _columns(spark: SparkSession, plan: Any) -> list[_Column]:
     """The columns of the result with their roles.  Raises ConfigError for a plan that is not supported."""
     chain = _chain(plan)
     at = next(number for number, node in enumerate(chain) if node.nodeName() == "Aggregate")
-    made = each_of(chain[at].aggregateExpressions())
+    made = elements_of(chain[at].aggregateExpressions())
     window, groups = _groups(chain[at])
     _check_expressions(spark, plan, chain, made)
-    roles = {_id(one): _role(without_name(one), {window: WINDOW}, groups) for one in made}
+    roles = {_id(one): _role(without_alias(one), {window: WINDOW}, groups) for one in made}
     for number in reversed(range(at)):
         node = chain[number]
         if node.nodeName() == "CTERelationRef":
-            pairs = zip(each_of(node.output()), each_of(chain[number + 1].output()), strict=True)
+            pairs = zip(elements_of(node.output()), elements_of(chain[number + 1].output()), strict=True)
             roles = {_id(mine): roles[_id(its)] for mine, its in pairs}
         elif node.nodeName() == "Project":
-            roles = {_id(one): _role(without_name(one), roles) for one in each_of(node.projectList())}
-    texts = {_id(one): without_name(one).sql() for one in made}
-    columns = [_Column(one.name(), texts.get(_id(one), one.name()), roles[_id(one)]) for one in each_of(plan.output())]
+            roles = {_id(one): _role(without_alias(one), roles) for one in elements_of(node.projectList())}
+    texts = {_id(one): without_alias(one).sql() for one in made}
+    columns = [
+        _Column(one.name(), texts.get(_id(one), one.name()), roles[_id(one)]) for one in elements_of(plan.output())
+    ]
     for name, one in groups.items():
         if name not in {column.role for column in columns}:
             raise ConfigError(f"SELECT lacks {one.sql()} of GROUP BY; add it, because it is part of the key of gold")
@@ -203,7 +205,7 @@ def _chain(plan: Any) -> list[Any]:
     while node.nodeName() != SILVER:
         name = node.nodeName()
         if name == "WithCTE":
-            queries |= {one.id(): one.child() for one in each_of(node.cteDefs())}
+            queries |= {one.id(): one.child() for one in elements_of(node.cteDefs())}
             node = node.plan()
             continue
         if name == "Aggregate":
@@ -224,7 +226,7 @@ def _chain(plan: Any) -> list[Any]:
 def _groups(aggregation: Any) -> tuple[int, dict[str, Any]]:
     """The id of the window's column, and the other expressions of GROUP BY by their roles."""
     window, groups, marks = None, {}, set()
-    for number, one in enumerate(each_of(aggregation.groupingExpressions())):
+    for number, one in enumerate(elements_of(aggregation.groupingExpressions())):
         is_column = one.nodeName() == "AttributeReference"
         if is_column and one.name() == "spark_grouping_id":
             raise ConfigError("GROUPING SETS, CUBE and ROLLUP are not supported; write an aggregate for each of them")
@@ -278,7 +280,7 @@ def _ordered(expression: Any) -> str:
     """The first aggregate function in an expression that depends on the order of rows, as SQL."""
     if expression.nodeName() == "AggregateExpression":
         return str(expression.sql()) if expression.aggregateFunction().nodeName() in IN_ORDER else ""
-    children = each_of(expression.children())
+    children = elements_of(expression.children())
     if expression.nodeName() in ORDER_FREE and children[0].nodeName() == "AggregateExpression":
         children = children[1:]
     return next((name for name in map(_ordered, children) if name), "")
@@ -286,13 +288,13 @@ def _ordered(expression: Any) -> str:
 
 def _culprit(nodes: Iterable[Any], is_refused: Callable[[Any], bool]) -> str:
     """The innermost expression that is refused, as SQL."""
-    level = [one for node in nodes for one in each_of(node.expressions())]
+    level = [one for node in nodes for one in elements_of(node.expressions())]
     found = None
     while True:
         refused = next(filter(is_refused, level), None)
         if refused is None:
             return "an expression" if found is None else str(found.sql())
-        found, level = refused, each_of(refused.children())
+        found, level = refused, elements_of(refused.children())
 
 
 def _named(columns: Sequence[_Column]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -321,8 +323,8 @@ def _named(columns: Sequence[_Column]) -> tuple[tuple[str, ...], dict[str, str]]
     return tuple(one.name for one in left if one.name in groups.values()), measures
 
 
-def without_name(expression: Any) -> Any:
-    """The expression without its name."""
+def without_alias(expression: Any) -> Any:
+    """The expression without its alias."""
     return expression.child() if expression.nodeName() == "Alias" else expression
 
 
@@ -331,6 +333,6 @@ def _id(column: Any) -> int:
     return int(column.exprId().id())
 
 
-def each_of(found: Any) -> list[Any]:
+def elements_of(found: Any) -> list[Any]:
     """The elements of a sequence of Scala."""
     return [found.apply(number) for number in range(found.size())]

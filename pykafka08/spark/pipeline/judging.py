@@ -25,7 +25,7 @@ from pykafka08.spark.pipeline.settings import Decode, Pipeline, Reference, Uniqu
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.storage import located
 
-__all__ = ["judged", "paths_of_delta", "referenced", "referenced_keys", "refused_as_not_unique"]
+__all__ = ["judged", "paths_of_delta", "persisted", "referenced", "referenced_keys", "refused_as_not_unique"]
 
 Kept = Callable[[set[str]], "DataFrame | None"]
 """From ISO dates to the accepted rows of silver of these days; None without such rows."""
@@ -42,11 +42,11 @@ def judged(pipeline: Pipeline, query: str, batch: int, rows: DataFrame, kept: Ke
     every = expectations(decode)
     with ExitStack() as until:
         rows = referenced(rows, pipeline)
-        rows = _persisted(rows if decode.uniqueness else _without_accepted_records(rows), until)
+        rows = persisted(rows if decode.uniqueness else _without_accepted_records(rows), until)
         of_rows = [one for one in every if one.where != "decode.uniqueness"]
         read, counts, days = _counted(rows, of_rows, finds_days=bool(decode.uniqueness))
         if read and decode.uniqueness:
-            rows = _persisted(_unique(rows, decode.uniqueness, days, kept), until)
+            rows = persisted(_unique(rows, decode.uniqueness, days, kept), until)
             _, more, _ = _counted(rows, [one for one in every if one not in of_rows])
             counts |= more
         check(every, read, counts)
@@ -56,7 +56,7 @@ def judged(pipeline: Pipeline, query: str, batch: int, rows: DataFrame, kept: Ke
 
 
 def _without_accepted_records(rows: DataFrame) -> DataFrame:
-    """Rows that keep the raw record only if they are refused, so that Spark keeps less of a batch in memory."""
+    """The rows without the raw records of accepted rows, so that Spark keeps less of a batch in memory."""
     is_refused = F.col(f"{RAW}.reason").isNotNull()
     raw = F.struct(
         *[F.when(is_refused, F.col(f"{RAW}.{name}")).alias(name) for name in ("key", "value", "headers")],
@@ -66,7 +66,8 @@ def _without_accepted_records(rows: DataFrame) -> DataFrame:
     return rows.withColumn(RAW, raw)
 
 
-def _persisted(rows: DataFrame, until: ExitStack) -> DataFrame:
+def persisted(rows: DataFrame, until: ExitStack) -> DataFrame:
+    """Rows that Spark keeps until the end of a context."""
     until.callback(rows.persist().unpersist)
     return rows
 

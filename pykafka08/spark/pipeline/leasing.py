@@ -26,7 +26,7 @@ from pykafka08.spark.pipeline.stores import Folder, first_line
 from pykafka08.spark.pipeline.tables.notes import NoteLog
 from pykafka08.spark.pipeline.tables.table import Fence, LeaseLostError
 
-__all__ = ["BACKFILL", "CONVERSION", "Holder", "Lease", "LeaseElsewhere", "holders", "leased"]
+__all__ = ["BACKFILL", "CONVERSION", "Holder", "Lease", "RemoteLease", "holders", "leased"]
 
 FOLDER = "_lease"
 BACKFILL, CONVERSION = "backfill", "conversion"
@@ -114,12 +114,12 @@ class Lease(Fence):
     _ended: threading.Event = field(default_factory=threading.Event)
     _is_lost: bool = False
 
-    def elsewhere(self) -> LeaseElsewhere:
-        """This lease for other processes, which can only see whether it is valid."""
-        return LeaseElsewhere(self.log.folder, self.holder.owner, self.epoch)
+    def remote(self) -> RemoteLease:
+        """This lease for other processes, which can check it and not renew it."""
+        return RemoteLease(self.log.folder, self.holder.owner, self.epoch)
 
-    def __reduce__(self) -> tuple[type[LeaseElsewhere], tuple[Folder, str, int]]:
-        return LeaseElsewhere, (self.log.folder, self.holder.owner, self.epoch)
+    def __reduce__(self) -> tuple[type[RemoteLease], tuple[Folder, str, int]]:
+        return RemoteLease, (self.log.folder, self.holder.owner, self.epoch)
 
     @property
     def epoch(self) -> int:
@@ -193,10 +193,10 @@ class Lease(Fence):
 
 
 @dataclass(frozen=True)
-class LeaseElsewhere:
+class RemoteLease:
     """A lease that another process holds: the fence in a Python process of a Spark Connect server.
 
-    If the process that holds the lease is killed, its queries continue on the server until they look here.
+    If the process that holds the lease is killed, its queries continue on the server until :meth:`check` fails.
     """
 
     folder: Folder
@@ -217,7 +217,7 @@ class LeaseElsewhere:
 
 @cache
 def _log_at(folder: Folder) -> NoteLog:
-    """One object for each process, because it reads new commits only."""
+    """The log of leases, one object for each process, which reads only new commits."""
     return NoteLog(folder)
 
 

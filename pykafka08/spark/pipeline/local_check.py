@@ -24,26 +24,26 @@ from pykafka08.spark.pipeline.gold_sql import resolved_aggregates
 from pykafka08.spark.pipeline.session import ALWAYS, WITHOUT_CALL_SITES
 from pykafka08.spark.pipeline.settings import Aggregate, Decode
 
-__all__ = ["definition_here", "main", "resolved_here"]
+__all__ = ["local_definition_of", "main", "resolved_locally"]
 
 OF_CONNECT = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 """Environment variables by which PySpark would start no classic session."""
 ERROR, ANSWER = "error", "answer"
-BRIEF = {
+SHORT_SESSION = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""A session for seconds, on this machine only."""
+"""Settings of a session that lives for seconds, and that listens on this machine only."""
 
 
-def resolved_here(decode: Decode, aggregates: Mapping[str, Aggregate]) -> dict[str, Aggregate]:
-    """As :func:`gold_sql.resolved_aggregates`, in another process.
+def resolved_locally(decode: Decode, aggregates: Mapping[str, Aggregate]) -> dict[str, Aggregate]:
+    """The result of :func:`gold_sql.resolved_aggregates`, from another process.
 
     Raises:
-        ConfigError: as there, or the process has failed.
+        ConfigError: as :func:`gold_sql.resolved`, or the process has failed.
     """
     if not any(one.sql for one in aggregates.values()):
         return dict(aggregates)
@@ -54,8 +54,8 @@ def resolved_here(decode: Decode, aggregates: Mapping[str, Aggregate]) -> dict[s
     }
 
 
-def definition_here(silver: StructType, aggregate: Aggregate) -> Definition:
-    """As :func:`definitions.definition_of`, in another process.  The result of each call is kept.
+def local_definition_of(silver: StructType, aggregate: Aggregate) -> Definition:
+    """The result of :func:`definitions.definition_of`, from another process.  Results are cached.
 
     Raises:
         ConfigError: the process has failed.
@@ -70,7 +70,7 @@ _definitions: dict[tuple[str, str], Definition] = {}
 
 
 def _asked(question: str, *arguments: Any) -> Any:
-    """The answer of :func:`main` in another process."""
+    """Run :func:`main` in another process, and return its answer."""
     command = [sys.executable, "-c", f"from {__name__} import main; main()"]
     environment = {name: value for name, value in os.environ.items() if name not in OF_CONNECT}
     done = subprocess.run(  # noqa: S603  (the command is written here)
@@ -89,7 +89,7 @@ def _asked(question: str, *arguments: Any) -> Any:
 def main() -> None:
     """Read a question from standard input, and write the answer, or an error, to standard output."""
     question, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301  (written by the process that started this one)
-    conf: dict[str, Any] = {**session_conf(), **WITHOUT_CALL_SITES, **BRIEF, **ALWAYS}
+    conf: dict[str, Any] = {**session_conf(), **WITHOUT_CALL_SITES, **SHORT_SESSION, **ALWAYS}
     spark = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
     try:
         spark.sparkContext.setLogLevel("OFF")

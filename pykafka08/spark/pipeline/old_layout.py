@@ -126,8 +126,8 @@ def check_layout(pipeline: Pipeline) -> None:
     for table in (pipeline.silver, *(pipeline.bronze(name) for name in pipeline.sources)):
         if (table / there).names():
             raise ConfigError(
-                f"storage.format: {table} is a table of the format {other!r}, which a pipeline keeps; set the format "
-                "back, or choose another folder"
+                f"storage.format: {table} is a table of the format {other!r}, not {pipeline.storage.format!r}; set "
+                f"storage.format to {other!r}, or choose another folder"
             )
 
 

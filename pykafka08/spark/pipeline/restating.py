@@ -26,17 +26,17 @@ __all__ = ["check_name", "restate"]
 
 
 def check_name(pipeline: Pipeline, name: str) -> None:
-    """ConfigError if there is no aggregate with this name."""
+    """Raise ConfigError if there is no aggregate with this name."""
     if name not in pipeline.aggregates:
         there = ", ".join(pipeline.aggregates) or "none"
         raise ConfigError(f"--restate: there is no aggregate {name!r}; aggregates: {there}")
 
 
 def restate(spark: SparkSession, pipeline: Pipeline, name: str) -> Backfilled:
-    """Compute all windows of an aggregate, and the state of its stage, by the present settings.
+    """Compute all windows of an aggregate again, and the state of its stage, with the present settings.
 
-    If the process is killed, at any point, runs are refused until this is repeated.  Until the commit gold has the old
-    windows.
+    Gold has the old windows until one commit replaces them.  If the process is killed, runs are refused until this
+    call is repeated.
 
     Raises:
         ConfigError: as :func:`check_name`, :func:`gold_sql.resolved` or :func:`widening.check_types`, retention has

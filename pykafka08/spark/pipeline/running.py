@@ -26,12 +26,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact, delete_attempts, versions
 from pykafka08.spark.pipeline.connect import stop_queries
-from pykafka08.spark.pipeline.definitions import keep_definitions
+from pykafka08.spark.pipeline.definitions import write_definitions
 from pykafka08.spark.pipeline.expectations import with_counts
 from pykafka08.spark.pipeline.leasing import Lease, leased
 from pykafka08.spark.pipeline.replaying import restore_offsets
 from pykafka08.spark.pipeline.retaining import retain
-from pykafka08.spark.pipeline.session import quiet, session, without_stack
+from pykafka08.spark.pipeline.session import session, stop_logging, without_stack
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
 from pykafka08.spark.pipeline.status import PROGRESS, late_updates
@@ -51,7 +51,7 @@ ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
 """Spark's error if a Python process takes more than ten seconds to start; no setting changes this limit."""
 STARTS = 10
-"""Attempts to start a query, which loses no work if it fails."""
+"""Attempts to start a query.  A start that fails loses no work."""
 LINES_PER_PART = 200
 WRITE_S = 5
 """Seconds between writes of the log on a store; a killed run may lose the progress of this time."""
@@ -87,13 +87,13 @@ class RunLog(StreamingQueryListener):
         """Nothing to write."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        """The last event of a query; the run reports its error."""
+        """Note that the query has ended; the run reports its error."""
         with self._changed:
             self._active.discard(str(event.runId))
             self._changed.notify_all()
 
     def wait_until_ended(self, seconds: float) -> None:
-        """Wait for the last event of each query that has started, at most ``seconds``."""
+        """Wait at most ``seconds`` for the last event of each started query."""
         with self._changed:
             self._changed.wait_for(lambda: not self._active, seconds)
 
@@ -174,7 +174,7 @@ def run(
         log = RunLog(pipeline)
         try:
             _restore_offsets(pipeline, chosen, say)
-            _evolve(spark, pipeline, chosen, lease, say)
+            _apply_changes(spark, pipeline, chosen, lease, say)
             for listener in (log, *listeners):
                 spark.streams.addListener(listener)
             if is_following:
@@ -265,9 +265,9 @@ def _restore_offsets(pipeline: Pipeline, names: Sequence[str], say: Say) -> None
                 say(f"{stage.name}: restored the offsets of batch {batch}, which another run had replaced")
 
 
-def _evolve(spark: SparkSession, pipeline: Pipeline, names: Sequence[str], fence: Fence, say: Say) -> None:
-    """Keep the definitions of the aggregates, and give silver the wider types of the settings."""
-    keep_definitions(spark, pipeline, names)
+def _apply_changes(spark: SparkSession, pipeline: Pipeline, names: Sequence[str], fence: Fence, say: Say) -> None:
+    """Apply changed settings to the folder: write new definitions of aggregates, and give silver its wider types."""
+    write_definitions(spark, pipeline, names)
     if any(name.startswith(DECODE) for name in names):
         widened = widen(spark, pipeline, fence)
         if widened:
@@ -304,14 +304,14 @@ def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], s
 
 
 def _rows_of(progress: StreamingQueryProgress) -> int:
-    """The rows that a batch has read; Spark Connect (4.3) gives no sum over the sources."""
+    """The rows that a batch has read: a sum over the sources, which Spark Connect 4.3 does not give."""
     return sum(one["numInputRows"] for one in progress["sources"])
 
 
 def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -> StreamingQuery:
     """A finished stage; it is started again if Spark did not wait long enough for its Python process."""
     for _ in range(ATTEMPTS - 1):
-        query = _begun(spark, pipeline, stage, {"availableNow": True}, say)
+        query = _started(spark, pipeline, stage, {"availableNow": True}, say)
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
@@ -320,15 +320,15 @@ def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -
             say(f"{stage.name}: {NOT_STARTED}; begun again")
         else:
             return query
-    query = _begun(spark, pipeline, stage, {"availableNow": True}, say)
+    query = _started(spark, pipeline, stage, {"availableNow": True}, say)
     query.awaitTermination()
     return query
 
 
-def _begun(
+def _started(
     spark: SparkSession, pipeline: Pipeline, stage: Stage, trigger: Mapping[str, Any], say: Say
 ) -> StreamingQuery:
-    """A query that is started; it is tried again if a Spark Connect server did not wait for its Python process."""
+    """A started query.  A start is repeated if a Spark Connect server did not wait for its Python process."""
     left = STARTS
     while True:
         left -= 1
@@ -365,7 +365,7 @@ def follow(
         for stage in chosen:
             if is_to_end():
                 break
-            running[stage.name] = _begun(spark, pipeline, stage, {"processingTime": pipeline.trigger}, say)
+            running[stage.name] = _started(spark, pipeline, stage, {"processingTime": pipeline.trigger}, say)
             say(f"{stage.name}: started")
         while not is_to_end():
             if _has_any_ended(spark):
@@ -376,7 +376,7 @@ def follow(
                 rounds.go_on()
     finally:
         if is_to_end():
-            quiet(spark)  # how it cuts batches short is not for who asked for it
+            stop_logging(spark)  # Spark's errors about the interrupted batches would look like failures
         for name, query in running.items():
             _stop(query, name, say)
 
@@ -415,7 +415,7 @@ def _start_again(
         if NOT_STARTED not in str(error) or attempts[stage.name] == ATTEMPTS:
             raise error
         say(f"{stage.name}: {NOT_STARTED}; begun again")
-        running[stage.name] = _begun(spark, pipeline, stage, {"processingTime": pipeline.trigger}, say)
+        running[stage.name] = _started(spark, pipeline, stage, {"processingTime": pipeline.trigger}, say)
 
 
 class _Rounds:

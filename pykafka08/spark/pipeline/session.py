@@ -18,11 +18,11 @@ from pyspark.sql.utils import is_remote
 from pykafka08.errors import ConfigError
 from pykafka08.spark import register, session_conf
 from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_hadoop
-from pykafka08.spark.pipeline.connect import check_reach, connected, shown
+from pykafka08.spark.pipeline.connect import check_reach, connected, without_parameters
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables.stream import TableDataSource
 
-__all__ = ["WITHOUT_CALL_SITES", "brief", "cause_of", "prepare", "quiet", "reach", "session", "without_stack"]
+__all__ = ["WITHOUT_CALL_SITES", "brief", "cause_of", "prepare", "reach", "session", "stop_logging", "without_stack"]
 
 ALWAYS = {
     "spark.sql.ansi.enabled": "false",  # else one value that an expression cannot convert ends its batch, for ever
@@ -97,12 +97,14 @@ def _connected(pipeline: Pipeline) -> SparkSession:
         raise
     except PySparkException as error:
         spark.stop()
-        raise ConfigError(f"spark.master: no session at {shown(pipeline.spark.master)}: {cause_of(error)}") from error
+        raise ConfigError(
+            f"spark.master: no session at {without_parameters(pipeline.spark.master)}: {cause_of(error)}"
+        ) from error
     return spark
 
 
-def quiet(spark: SparkSession) -> None:
-    """Log nothing more; a Spark Connect server has its own log."""
+def stop_logging(spark: SparkSession) -> None:
+    """Log nothing more in this process; the log of a Spark Connect server does not change."""
     if not is_remote():
         spark.sparkContext.setLogLevel("OFF")
 

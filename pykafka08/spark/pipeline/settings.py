@@ -143,7 +143,7 @@ def parse(text: str, folder: Path) -> Pipeline:
 
 
 def _with_files(document: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Add the settings of properties files to their tables, in place.  Returns the errors by table."""
+    """Add the settings in properties files to the tables that name the files, in place.  Returns table → error."""
     refused: dict[str, str] = {}
     for where, table in _clusters(document):
         try:
@@ -172,7 +172,7 @@ def _with_files(document: dict[str, Any], folder: Path) -> dict[str, str]:
 
 
 def _with_whole_catalog(pipeline: Pipeline, folder: Path) -> Storage:
-    """The storage with the catalog's namespace, and with the path of a SQLite file counted from ``folder``."""
+    """The storage with the catalog's namespace, and with the path of a SQLite file resolved against ``folder``."""
     storage = pipeline.storage
     if storage.catalog is None:
         return storage
@@ -267,7 +267,7 @@ def _told(where: str, error: Mapping[str, Any]) -> str:
 
 
 SQLITE = "sqlite:///"
-"""The address of a SQLite file begins with this, and then has the path."""
+"""The address of a SQLite database begins with this text; the path of its file follows."""
 HIDDEN = {*REGISTRY_SECRETS, *CATALOG_SECRETS}
 WANTED = {
     "string_type": "text",

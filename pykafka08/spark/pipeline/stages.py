@@ -200,8 +200,8 @@ def _accepted_of(pipeline: Pipeline, spark: SparkSession, version: int | None, d
 
 
 def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Folder, fence: Fence | None) -> DataStreamReader:
-    """A table as a stream.  On a Spark Connect server, where a query outlives a killed run, it ends with the lease."""
-    lease = fence.elsewhere() if pipeline.spark.is_connect and isinstance(fence, Lease) else None
+    """A table as a stream.  On a Spark Connect server, where queries outlive a killed run, it ends with the lease."""
+    lease = fence.remote() if pipeline.spark.is_connect and isinstance(fence, Lease) else None
     limits = {f"max{unit.capitalize()}PerTrigger": str(value) for unit, value in vars(pipeline.limits).items()}
     reader = spark.readStream.format("pykafka08-table").options(**limits)
     return reader.options(**stream_options(folder, lease))
@@ -255,7 +255,7 @@ def _aggregate(
     checkpoint = pipeline.checkpoint(query)
 
     def take(batch: DataFrame, number: int) -> None:
-        if is_restating and not number:
+        if is_restating and number == 0:
             _restate(table, Commit(0, BACKFILL, query, number, offsets=offset_text(checkpoint, number)), batch)
             return
         if is_committed(table, checkpoint, query, number):
@@ -269,8 +269,8 @@ def _aggregate(
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.silver_schema(spark, pipeline.decode)
-        limited = replace(pipeline, limits=Limits(0, 0, 0)) if is_restating else pipeline
-        rows = _table_stream(spark, limited, pipeline.silver, fence).schema(schema).load()
+        limits = Limits(0, 0, 0) if is_restating else pipeline.limits
+        rows = _table_stream(spark, replace(pipeline, limits=limits), pipeline.silver, fence).schema(schema).load()
         return windowed(rows, aggregate).writeStream.outputMode("update").foreachBatch(told_briefly(take))
 
     return writer
@@ -281,7 +281,7 @@ def _restate(table: Table, commit: Commit, windows: DataFrame) -> None:
     rows = table_rows.gold_rows(windows, commit.batch)
     if table.version < 0:
         table.prepare(rows.schema.json())
-    added = tuple(table_rows.write_alone(table, table.attempt(commit.query, commit.batch), rows))
+    added = tuple(table_rows.write_file(table, table.attempt(commit.query, commit.batch), rows))
     is_made = False
     while not is_made:
         state = table.state()

@@ -72,7 +72,7 @@ class Folder:
     address: Address
     storage: Storage = field(default_factory=Storage, repr=False, compare=False)
     place: str = field(default="", compare=False)
-    """The path below the folder of the pipeline, which a catalog names the table by; empty for that folder itself."""
+    """The path below the pipeline's folder, from which a catalog's name of a table is made; empty for that folder."""
 
     def __truediv__(self, name: str) -> Folder:
         place = f"{self.place}/{name}" if self.place else name
@@ -288,8 +288,8 @@ def _store(address: Address, storage: Storage) -> Any:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error's text; its type if the text is empty."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    """The first line of an error's text that is not blank; its type if there is none."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 class HdfsFiles:

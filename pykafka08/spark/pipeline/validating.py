@@ -108,7 +108,7 @@ def reach_registry(pipeline: Pipeline) -> Iterator[str]:
 
 
 def reach_catalog(pipeline: Pipeline) -> Iterator[str]:
-    """Ask the catalog of Iceberg tables for the namespace; a line.
+    """Ask the catalog of Iceberg tables for the namespace; one line about it, none with Delta tables.
 
     Raises:
         ConfigError: the catalog does not answer, or a package of the extra ``iceberg`` is missing.
@@ -150,9 +150,8 @@ async def _brokers(settings: ClientConfig) -> int:
 def validate(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
     """Check schema, expressions, rules and queries without rows, and options of decoding with one row.
 
-    Types of columns and aggregates are compared with those in the folder.
-
-    Returns the pipeline with the columns of its queries, as :func:`gold_sql.resolved` does.
+    The types of columns and the definitions of aggregates are compared with those in the folder.  Returns the pipeline
+    with the columns of its queries, as :func:`gold_sql.resolved` does.
 
     Raises:
         ConfigError: one of them is wrong; the text names its key.
@@ -194,7 +193,9 @@ def _check_measures(spark: SparkSession, decode: Decode, name: str, aggregate: A
 
 
 def _analyse_keys(spark: SparkSession, pipeline: Pipeline, reference: Reference) -> None:
-    _ = referenced_keys(spark, pipeline, reference).schema  # Spark Connect analyses nothing earlier
+    _ = referenced_keys(
+        spark, pipeline, reference
+    ).schema  # Spark Connect analyses a query only when its result is used
 
 
 def _check_clustering(spark: SparkSession, pipeline: Pipeline) -> None:

@@ -30,7 +30,7 @@ from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = [
     "Finding",
-    "Pinned",
+    "PinnedTables",
     "all_bronze",
     "bronze_of",
     "is_in_range",
@@ -62,16 +62,16 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Pinned:
-    """A version of each table.  Retention and stages may commit while rows are counted."""
+class PinnedTables:
+    """One version of each table, for all findings.  Retention and stages may commit while rows are counted."""
 
     states: Mapping[Folder, State]
     ranges: Mapping[str, Ranges]
     """Source → the offsets that retention had removed from that version of bronze."""
 
     @classmethod
-    def of(cls, pipeline: Pipeline) -> Pinned:
-        """The newest versions.  Each table is before those that it is made of, so that no row lacks its record."""
+    def of(cls, pipeline: Pipeline) -> PinnedTables:
+        """The newest versions, of gold first and of bronze last, so that every row has its rows in earlier tables."""
         of_gold = (pipeline.gold(name) for name in pipeline.aggregates)
         states = {one: Table(one).state() for one in (*of_gold, pipeline.silver, pipeline.rejects)}
         ranges = {}
@@ -89,14 +89,14 @@ class Pinned:
 def verify(spark: SparkSession, pipeline: Pipeline, *, against_kafka: bool = False) -> Iterator[Finding]:
     """One finding after the other; ``against_kafka``: the ranges are read again and counted, for topics with holes.
 
-    All findings are about the versions that the tables have at the first one.
+    All findings are about the versions that the tables have at the start.
 
     Raises:
         ConfigError: as :func:`gold_sql.resolved` or :func:`definitions.check_definitions`.
     """
     pipeline = resolved(spark, pipeline)
     check_definitions(spark, pipeline)
-    pinned = Pinned.of(pipeline)
+    pinned = PinnedTables.of(pipeline)
     for source in pipeline.sources.values():
         yield _ingested(spark, pipeline, source, pinned, against_kafka=against_kafka)
     yield _decoded(spark, pipeline, pinned)
@@ -108,17 +108,17 @@ def verify(spark: SparkSession, pipeline: Pipeline, *, against_kafka: bool = Fal
             yield _published(spark, pipeline, name, aggregate, pinned)
 
 
-def bronze_of(spark: SparkSession, pipeline: Pipeline, source: str, pinned: Pinned | None = None) -> DataFrame:
+def bronze_of(spark: SparkSession, pipeline: Pipeline, source: str, pinned: PinnedTables | None = None) -> DataFrame:
     """All rows of bronze."""
     table = Table(pipeline.bronze(source))
     return table_rows.read_bronze(spark, table, _files(table, pinned))
 
 
-def _files(table: Table, pinned: Pinned | None) -> Sequence[DataFile]:
+def _files(table: Table, pinned: PinnedTables | None) -> Sequence[DataFile]:
     return table.live() if pinned is None else pinned.states[table.folder].files
 
 
-def all_bronze(spark: SparkSession, pipeline: Pipeline, pinned: Pinned | None = None) -> DataFrame:
+def all_bronze(spark: SparkSession, pipeline: Pipeline, pinned: PinnedTables | None = None) -> DataFrame:
     """The coordinates of all bronze rows, as :data:`PLACE`."""
     places = [
         bronze_of(spark, pipeline, name, pinned).select(
@@ -136,7 +136,7 @@ def all_bronze(spark: SparkSession, pipeline: Pipeline, pinned: Pinned | None = 
 
 
 def _ingested(
-    spark: SparkSession, pipeline: Pipeline, source: Source, pinned: Pinned, *, against_kafka: bool
+    spark: SparkSession, pipeline: Pipeline, source: Source, pinned: PinnedTables, *, against_kafka: bool
 ) -> Finding:
     stage = f"ingest-{source.name}"
     state = pinned.states[pipeline.bronze(source.name)]
@@ -180,7 +180,7 @@ def _ingested(
 
 
 def removed_places(
-    spark: SparkSession, pipeline: Pipeline, sources: Iterable[str], pinned: Pinned | None = None
+    spark: SparkSession, pipeline: Pipeline, sources: Iterable[str], pinned: PinnedTables | None = None
 ) -> DataFrame:
     """The ranges of offsets that retention has removed from bronze, a row for each."""
     rows = []
@@ -218,13 +218,13 @@ def places_in_kafka(spark: SparkSession, source: Source, start: Offsets, end: Of
     return spark.read.format("pykafka08").options(**options).load()
 
 
-def silver_of(spark: SparkSession, pipeline: Pipeline, pinned: Pinned | None = None) -> DataFrame:
+def silver_of(spark: SparkSession, pipeline: Pipeline, pinned: PinnedTables | None = None) -> DataFrame:
     """The accepted rows."""
     table = Table(pipeline.silver)
     return table_rows.read(spark, table, _files(table, pinned), table_rows.silver_schema(spark, pipeline.decode))
 
 
-def rejects_of(spark: SparkSession, pipeline: Pipeline, pinned: Pinned | None = None) -> DataFrame:
+def rejects_of(spark: SparkSession, pipeline: Pipeline, pinned: PinnedTables | None = None) -> DataFrame:
     """The refused records."""
     table = Table(pipeline.rejects)
     return table_rows.read(spark, table, _files(table, pinned), table_rows.rejects_schema(spark, pipeline.decode))
@@ -251,7 +251,7 @@ def refused_ahead(silver: State, rejects: Table, state: State | None = None) -> 
     return ahead
 
 
-def _decoded(spark: SparkSession, pipeline: Pipeline, pinned: Pinned) -> Finding:
+def _decoded(spark: SparkSession, pipeline: Pipeline, pinned: PinnedTables) -> Finding:
     silver, rejects = pinned.states[pipeline.silver], pinned.states[pipeline.rejects]
     ahead = sum(refused_ahead(silver, Table(pipeline.rejects), rejects).values())
     read, duplicates = (silver.counts.get(name, 0) for name in ("read", "duplicates"))
@@ -315,14 +315,16 @@ def last_header(name: str) -> Column:
     return F.try_element_at(found, F.lit(-1))["value"]
 
 
-def gold_of(spark: SparkSession, pipeline: Pipeline, name: str, pinned: Pinned | None = None) -> DataFrame:
+def gold_of(spark: SparkSession, pipeline: Pipeline, name: str, pinned: PinnedTables | None = None) -> DataFrame:
     """The newest row of each window and group."""
     table, aggregate = Table(pipeline.gold(name)), pipeline.aggregates[name]
     schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
     return current(table_rows.read(spark, table, _files(table, pinned), schema), aggregate)
 
 
-def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, pinned: Pinned) -> Finding:
+def _aggregated(
+    spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, pinned: PinnedTables
+) -> Finding:
     key, state = key_of(aggregate), pinned.states[pipeline.gold(name)]
     is_kept = _is_kept(pipeline, name, pinned)
     gold = gold_of(spark, pipeline, name, pinned).where(is_kept)
@@ -343,7 +345,7 @@ def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: A
     return Finding(f"aggregate-{name}", differing == 0, text)
 
 
-def _is_kept(pipeline: Pipeline, name: str, pinned: Pinned) -> Column:
+def _is_kept(pipeline: Pipeline, name: str, pinned: PinnedTables) -> Column:
     """Whether retention has removed neither a window from gold, nor rows of its days from silver."""
     tables = (pipeline.gold(name), pipeline.silver)
     of_gold, of_silver = (pinned.states[one].totals.retention.get("until") for one in tables)
@@ -364,7 +366,9 @@ def _alike(pairs: DataFrame, anew: DataFrame, measure: str) -> Column:
     return F.coalesce(near, gold.isNull() & fresh.isNull())
 
 
-def _published(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, pinned: Pinned) -> Finding:
+def _published(
+    spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, pinned: PinnedTables
+) -> Finding:
     gold = gold_of(spark, pipeline, name, pinned)
     expected = gold.select(
         F.to_json(F.struct(*key_of(aggregate))).alias("key"),

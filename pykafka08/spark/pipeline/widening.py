@@ -42,7 +42,7 @@ def check_types(spark: SparkSession, pipeline: Pipeline) -> dict[str, tuple[str,
 
 
 def widen(spark: SparkSession, pipeline: Pipeline, fence: Fence | None = None) -> str:
-    """Give silver the wider types of the settings; a line about it, which is empty if no type has changed.
+    """Give silver the wider types of the settings.  Returns a line about the changes; empty if no type has changed.
 
     Spark rewrites all files, in groups of at most ``compaction.target_bytes``.  Other runs may commit meanwhile.
     If the process is killed, the table is unchanged, and the next run begins again.
@@ -56,8 +56,8 @@ def widen(spark: SparkSession, pipeline: Pipeline, fence: Fence | None = None) -
         state, columns = table.state(), table.columns()[0]
         if table.version != state.version:
             continue  # the columns may be of another version
-        work = _Work(spark, pipeline, table, table_rows.columns_in_files(table), changes)
-        made = work.complete(state, made)
+        rewriting = _Rewriting(spark, pipeline, table, table_rows.columns_in_files(table), changes)
+        made = rewriting.complete(state, made)
         added = tuple(one for files in made.values() for one in files)
         removed = tuple(one.path for one in state.files)
         commit = Commit(state.version + 1, WIDENING, WIDENING, state.version + 1, added, removed)
@@ -68,7 +68,7 @@ def widen(spark: SparkSession, pipeline: Pipeline, fence: Fence | None = None) -
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Rewriting:
     """The rewriting of silver's files."""
 
     spark: SparkSession
@@ -84,7 +84,10 @@ class _Work:
         object.__setattr__(self, "attempt", self.table.attempt(WIDENING, self.table.version + 1))
 
     def complete(self, state: State, made: Widened) -> Widened:
-        """New files for all live files.  ``made``: those of an earlier attempt, of which some may still be right."""
+        """New files for all live files.
+
+        ``made``: the new files of an earlier attempt, which are used again if all old files of their group are live.
+        """
         live = {one.path for one in state.files}
         kept = {paths: files for paths, files in made.items() if live.issuperset(paths)}
         covered = {path for paths in kept for path in paths}

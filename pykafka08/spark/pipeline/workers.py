@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from threading import Event, Timer
 
@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.connect import shown
+from pykafka08.spark.pipeline.connect import without_parameters
 from pykafka08.spark.pipeline.session import cause_of
 
 __all__ = ["try_server", "try_workers"]
@@ -26,9 +26,11 @@ NO_EXECUTOR_S = 120.0
 GROUP = "pykafka08: trying a worker"
 TAG = "pykafka08-trying-a-worker"
 LOCAL = ("pyarrow",)
+"""Packages that the stages import in a worker."""
 ON_STORES = ("deltalake",)
+"""Further packages in a worker if the folder is on a store."""
 ON_SERVER = ("deltalake", "grpc", "pykafka08.spark.pipeline.stages")
-"""Packages that the stages import in a worker, and those in the Python of a Spark Connect server."""
+"""Further packages in the Python of a Spark Connect server."""
 
 
 def try_workers(spark: SparkSession, *, is_local: bool = True) -> str:
@@ -42,15 +44,7 @@ def try_workers(spark: SparkSession, *, is_local: bool = True) -> str:
     """
     context = spark.sparkContext
     python = context.pythonExec
-    is_late = Event()
-
-    def give_up() -> None:
-        is_late.set()
-        context.cancelJobGroup(GROUP)
-
-    timer = Timer(NO_EXECUTOR_S, give_up)
-    timer.daemon = True
-    timer.start()
+    timer, is_late = _time_limit(lambda: context.cancelJobGroup(GROUP))
     try:
         found = _ask(context, LOCAL if is_local else (*LOCAL, *ON_STORES))
     except (PySparkException, Py4JJavaError) as error:
@@ -65,17 +59,15 @@ def try_workers(spark: SparkSession, *, is_local: bool = True) -> str:
 
 
 def try_server(spark: SparkSession, master: str, *, is_local: bool = True) -> str:
-    """Import the packages of the stages in the Python of a Spark Connect server, and in a worker's; as above."""
+    """Import the packages of the stages in the Python of a Spark Connect server, and in a worker.
+
+    Returns a line with both interpreters.  ``is_local``: the pipeline's folder is not on a store.
+
+    Raises:
+        ConfigError: an import failed, or the server gave no executor within two minutes.
+    """
     packages = LOCAL if is_local else (*LOCAL, *ON_STORES)
-    is_late = Event()
-
-    def give_up() -> None:
-        is_late.set()
-        spark.interruptTag(TAG)
-
-    timer = Timer(NO_EXECUTOR_S, give_up)
-    timer.daemon = True
-    timer.start()
+    timer, is_late = _time_limit(lambda: spark.interruptTag(TAG))
     spark.addTag(TAG)
     try:
         spark.dataSource.register(InterpreterDataSource)
@@ -84,7 +76,9 @@ def try_server(spark: SparkSession, master: str, *, is_local: bool = True) -> st
         row = found.first()
     except PySparkException as error:
         why = f"no executor within {NO_EXECUTOR_S:g} s" if is_late.is_set() else cause_of(error)
-        raise ConfigError(f"spark.master: the Python of {shown(master)} cannot run the stages: {why}") from error
+        raise ConfigError(
+            f"spark.master: the Python of {without_parameters(master)} cannot run the stages: {why}"
+        ) from error
     finally:
         timer.cancel()
         spark.removeTag(TAG)
@@ -92,8 +86,22 @@ def try_server(spark: SparkSession, master: str, *, is_local: bool = True) -> st
     return f"server: {on_server}; workers: {row[0]}"
 
 
+def _time_limit(give_up: Callable[[], object]) -> tuple[Timer, Event]:
+    """A running timer that calls ``give_up``, and an event that is set then."""
+    is_late = Event()
+
+    def end() -> None:
+        is_late.set()
+        give_up()
+
+    timer = Timer(NO_EXECUTOR_S, end)
+    timer.daemon = True
+    timer.start()
+    return timer, is_late
+
+
 class InterpreterDataSource(DataSource):
-    """A row with the interpreter of a worker; the comment of its column has that of the driver."""
+    """One row with the interpreter of a worker; the comment of its column names the interpreter of the driver."""
 
     @classmethod
     def name(cls) -> str:

@@ -73,7 +73,7 @@ class Shop:
         assert rejected.count() == orders.refused(self.numbers)
 
     def forget_last_commit(self, stage: str) -> None:
-        """As if the driver had been killed when all of a batch was done but this was not yet written down."""
+        """Remove Spark's last commit, as if the driver had been killed after the batch and before this commit."""
         commits = Path(self.pipeline.checkpoint(stage), "commits")
         last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
         last.unlink()

@@ -313,7 +313,7 @@ def test_a_changed_aggregate_is_computed_again(shop: Shop, spark: SparkSession) 
     """Gold has the old windows or all of the new ones, wherever the driver is killed; then the stream goes on."""
     published = f'bootstrap_servers = "{shop.brokers}"\ntopic = "{shop.topic}-daily"\n'
     shop.write(WINDOWS + published)
-    definitions.keep_definitions(spark, shop.pipeline, ["aggregate-daily"])
+    definitions.write_definitions(spark, shop.pipeline, ["aggregate-daily"])
     shop.take(Order(1, 5), Order(2, 6), Order(3, 7, THIRD), Order(4, 8, THIRD), Order(5, 9))
     old = shop.gold()
     shop.write(WINDOWS.replace("sum(amount)", "max(amount)") + published)

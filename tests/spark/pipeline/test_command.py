@@ -256,7 +256,7 @@ def test_what_spark_refuses_ends_a_run_before_its_first_stage(
         ),
     ],
 )
-def test_wrong_options_of_a_backfill_are_told_before_spark_is_started(
+def test_wrong_options_of_a_backfill_are_reported_before_spark_starts(
     words: str,
     error: str,
     brokers: str,

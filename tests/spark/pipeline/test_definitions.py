@@ -111,7 +111,7 @@ def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
     """A pipeline that has run: silver and gold exist, with the definitions."""
     pipeline = resolved(spark, tmp_path_factory.mktemp("orders"))
     definitions.check_definitions(spark, pipeline)  # nothing has run
-    definitions.keep_definitions(spark, pipeline, [f"aggregate-{name}" for name in pipeline.aggregates])
+    definitions.write_definitions(spark, pipeline, [f"aggregate-{name}" for name in pipeline.aggregates])
     Table(pipeline.silver).prepare(table_rows.silver_schema(spark, pipeline.decode).json())
     for name, aggregate in pipeline.aggregates.items():
         Table(pipeline.gold(name)).prepare(table_rows.gold_schema(spark, pipeline.decode, aggregate).json())
@@ -157,7 +157,7 @@ def test_folders_of_earlier_versions_are_compared_by_their_tables(spark: SparkSe
         check_refused(spark, pipeline, old, new, words)
     wider = resolved(spark, Path(pipeline.root).parent, *ALLOWED[0])
     definitions.check_definitions(spark, wider)
-    definitions.keep_definitions(spark, wider, [])
+    definitions.write_definitions(spark, wider, [])
     assert {name: definitions.path_of(pipeline, name).read_text() for name in kept} == kept
 
 

@@ -186,7 +186,7 @@ def test_another_process_commits_and_reads_only_while_the_lease_is_held(root: Fo
         commit_of(lease, tmp_path, 0)
         table = pickle.loads(pickle.dumps(Table(tmp_path / "table", lease)))
         assert table.commit(Commit(table.version + 1, "batch", "q", 1))
-        options = stream_options(table.folder, lease.elsewhere())
+        options = stream_options(table.folder, lease.remote())
         reader = TableDataSource(options).streamReader(StructType())
         assert reader.latestOffset() == {"version": table.version}
     with pytest.raises(LeaseLostError, match=r"the lease of this query has ended"):

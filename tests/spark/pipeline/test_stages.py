@@ -110,13 +110,13 @@ def test_a_backfill_equals_what_the_stream_made(shop: Shop) -> None:
 def test_a_wider_type_is_taken_by_itself(shop: Shop) -> None:
     """The stages that read silver skip the commit; a run that has begun with the narrower type ends with an error."""
     silver, gold, table, old = shop.silver(), shop.gold(), Table(shop.pipeline.silver), shop.pipeline
-    definitions.keep_definitions(shop.spark, old, [])
+    definitions.write_definitions(shop.spark, old, [])
     schema = old.decode.schema.replace("amount INT", "amount BIGINT")
     shop.pipeline = replace(old, decode=replace(old.decode, schema=schema))
     validating.validate(shop.spark, shop.pipeline)
     files, version = len(table.live()), table.version
     said: list[str] = []
-    running._evolve(shop.spark, shop.pipeline, ["decode-shop"], cast(Lease, None), said.append)
+    running._apply_changes(shop.spark, shop.pipeline, ["decode-shop"], cast(Lease, None), said.append)
     assert said == [f"silver: widened amount from integer to long; {files} files, now {len(table.live())}"]
     assert (table.version, table.columns()[0].count('"long"')) == (version + 1, 3)
     assert (shop.silver(), shop.gold()) == (silver, gold)

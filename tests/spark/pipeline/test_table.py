@@ -22,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables import delta
+from pykafka08.spark.pipeline.tables import delta_log
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile, State
 from pykafka08.spark.pipeline.tables.rows import partition_in_path
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
@@ -157,7 +157,7 @@ def test_paths_that_are_percent_encoded_in_the_log(tmp_path: Path) -> None:
 
 def test_commits_that_are_cleaned_up_meanwhile_are_left_out(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.commit(Commit(1, "batch", "q", 0))
-    monkeypatch.setattr(delta, "versions", lambda location: [0, 1, 2])
+    monkeypatch.setattr(delta_log, "versions", lambda location: [0, 1, 2])
     assert [commit.version for commit in table.existing_commits()] == [0, 1]
 
 

@@ -2,9 +2,9 @@
 
     storage      the address of a table, and its files
     model        commits, data files, and the states of a table
-    table_log    the log of a table, in the form of Delta or of Iceberg
-    delta        the log of a Delta table
-    log          commits as read from ``_delta_log``
+    table_log    the interface to the log of a table
+    delta_log    the log of a Delta table
+    delta_commits  commits as read from ``_delta_log``
     iceberg      the log of an Iceberg table
     notes        a table whose commits are JSON documents
     statistics   Delta's statistics of a file, from its Parquet footer

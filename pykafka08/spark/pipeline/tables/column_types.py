@@ -15,21 +15,21 @@ from pykafka08.errors import ConfigError
 __all__ = ["WIDER", "Wider", "check_changes", "check_file", "is_widening", "numbers_of"]
 
 Wider = Mapping[str, Collection[str]]
-"""Type → types that have all its values, and that a column of this type may get."""
+"""Type → wider types that a column of this type may get."""
 WIDER: Wider = {
     "byte": {"short", "integer", "long", "double"},
     "short": {"integer", "long", "double"},
     "integer": {"long", "double"},
     "float": {"double"},
 }
-"""A ``double`` has every ``integer``, but not every ``long``."""
+"""Every ``integer`` has an equal ``double``, but not every ``long`` has one."""
 DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 Changes = Mapping[str, tuple[str, str]]
 """Column → its type in the table, and in the settings."""
 
 
 def is_widening(old: str, new: str, wider: Wider = WIDER) -> bool:
-    """Whether the type ``new`` has every value of ``old``, and each value stays equal."""
+    """Whether every value of the type ``old`` has an equal value of the type ``new``."""
     before, after = DECIMAL.fullmatch(old), DECIMAL.fullmatch(new)
     if before and after:
         return before[2] == after[2] and int(before[1]) < int(after[1])

@@ -10,7 +10,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.log import NOTE, note_at
+from pykafka08.spark.pipeline.tables.delta_commits import NOTE, note_at
 from pykafka08.spark.pipeline.tables.storage import located
 
 __all__ = ["NoteLog"]

@@ -34,8 +34,8 @@ __all__ = [
     "rejects_schema",
     "silver_schema",
     "write",
-    "write_alone",
     "write_bronze",
+    "write_file",
 ]
 
 DAY = "day"
@@ -114,8 +114,8 @@ def write(table: Table, attempt: str, rows: DataFrame) -> list[DataFile]:
     return _write(table, attempt, rows.coalesce(1), [])
 
 
-def write_alone(table: Table, attempt: str, rows: DataFrame) -> list[DataFile]:
-    """Write rows as one file of an attempt, whatever the columns of the table are."""
+def write_file(table: Table, attempt: str, rows: DataFrame) -> list[DataFile]:
+    """Write rows as one file of an attempt.  Unlike :func:`write`, this adds no columns to the table."""
     rows.coalesce(1).write.parquet(table.location.of(attempt))
     return files_of(table, attempt)
 
@@ -146,7 +146,7 @@ def partition_in_path(name: str) -> str:
 def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[DataFile]:
     table.prepare(rows.schema.json(), partition_by)
     folders = partition_by
-    # Spark leaves the columns that name folders out of the files, so copies of them name the folders.
+    # Spark removes the columns that name the folders from the files, so copies of the columns name the folders.
     if table.has_partitions_in_files:
         folders = [_copy_of(name, rows.columns) for name in partition_by]
         for name, copy in zip(partition_by, folders, strict=True):

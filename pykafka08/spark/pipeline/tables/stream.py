@@ -6,7 +6,7 @@ are skipped, and backfills unless ``kinds`` has them, because their rows were re
 Options: ``path`` (the table's folder), ``kinds`` (kinds of commits to read, default ``batch``), ``inOrder`` (``true``:
 one task reads all files in the order of the log); ``maxRowsPerTrigger``, ``maxBytesPerTrigger`` and
 ``maxFilesPerTrigger``: whole files up to these limits are a batch, with Trigger.AvailableNow, too; ``lease`` (a lease
-as JSON, which must be valid when a batch begins).
+as JSON; a batch begins only while the lease is valid).
 The user gives the schema; columns that a file lacks are null, but for the table's partition columns.
 """
 
@@ -34,7 +34,7 @@ from pykafka08.spark.pipeline.tables.storage import located
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
 
-    from pykafka08.spark.pipeline.leasing import LeaseElsewhere
+    from pykafka08.spark.pipeline.leasing import RemoteLease
     from pykafka08.spark.pipeline.tables.table import Table
 else:
     try:
@@ -51,9 +51,11 @@ PLACE = "tableName"
 """The option with the path of the table below the pipeline's folder, for a catalog."""
 ROWS_PER_BATCH = 32_768
 BATCH_BYTES = 16 << 20
+"""The largest record batch of a stream in rows, and its approximate size in bytes."""
 FIRST_ROWS = 64
+"""The number of rows by which the size of a file's rows is estimated."""
 READ_BYTES = 4 << 20
-"""Read at a time from each column of a file."""
+"""The bytes that are read at a time from each column of a file."""
 FILES_PER_TASK = 8
 
 
@@ -80,8 +82,8 @@ class TableDataSource(DataSource):
         return TableStreamReader(folder, kinds, is_in_order, schema, limits, options.get(LEASE, ""))
 
 
-def stream_options(folder: Folder, lease: LeaseElsewhere | None = None) -> dict[str, str]:
-    """The options of a stream that reads a table, and of one that ends with a lease."""
+def stream_options(folder: Folder, lease: RemoteLease | None = None) -> dict[str, str]:
+    """The options of a stream that reads a table; with ``lease`` the stream ends with this lease."""
     options = {"path": str(folder)}
     if not folder.is_local or folder.storage.catalog is not None:
         options |= {PLACE: folder.place, SECRETS: json.dumps(asdict(folder.storage))}
@@ -165,9 +167,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _rows_per_batch(file: pq.ParquetFile) -> int:
-    """The rows of about ``BATCH_BYTES``, by the file's footer and its first rows.
+    """The number of rows of about ``BATCH_BYTES``, by the file's footer and its first rows.
 
-    The footer counts a value that is repeated once.
+    The footer is not enough: it counts a repeated value once.
     """
     footer = file.metadata
     sizes = [footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)]
@@ -180,11 +182,11 @@ def _rows_per_batch(file: pq.ParquetFile) -> int:
 
 def _check_lease(lease: str, storage: Storage) -> None:
     """Raise LeaseLostError if the lease has ended."""
-    from pykafka08.spark.pipeline.leasing import LeaseElsewhere
+    from pykafka08.spark.pipeline.leasing import RemoteLease
 
     found = json.loads(lease)
     folder = Folder(address_of(found["path"], Path()), storage)
-    LeaseElsewhere(folder, found["owner"], found["epoch"]).check()
+    RemoteLease(folder, found["owner"], found["epoch"]).check()
 
 
 @cache

@@ -4,7 +4,7 @@ A commit is made after the version that its writer has read.  If another writer 
 fails, and the writer reads the table again.  A replayed batch finds its application transaction.  :meth:`Table.expire`
 deletes the files of attempts that were never committed.
 
-Spark writes the files; this module needs no Spark.  ``table_log`` has the forms of the log: Delta and Iceberg.
+Spark writes the files; this module needs no Spark.  ``table_log`` is the interface to the logs of both formats.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class Table:
         return self._log.wider
 
     def changes(self, schema: str) -> dict[str, tuple[str, str]]:
-        """The columns whose type in ``schema``, the JSON of Spark's StructType, is not the table's, with both types."""
+        """Column → its type in the table and in ``schema``, the JSON of Spark's StructType, if these types differ."""
         return self._log.changes(schema)
 
     def check(self, schema: str) -> None:

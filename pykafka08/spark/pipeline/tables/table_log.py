@@ -1,6 +1,6 @@
-"""The log of a table: its versions and commits, in the form of Delta or of Iceberg.
+"""The interface to the log of a table: its versions and commits, in the format of Delta or Iceberg.
 
-:class:`~pykafka08.spark.pipeline.tables.table.Table` has the rules of commits, which are the same for each form.
+:class:`~pykafka08.spark.pipeline.tables.table.Table` has the rules of commits, which are the same for both formats.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TableLog(Protocol):
     has_partitions_in_files: bool
     """Whether data files have the partition columns, too."""
     wider: Wider
-    """Type → types that a column of this type may get, with the rewriting of all files."""
+    """Type → wider types that a column of this type may get.  All files are then rewritten."""
 
     def newest(self) -> Version | None:
         """The newest version; None if the table does not exist yet."""
@@ -93,7 +93,7 @@ class TableLog(Protocol):
         ...
 
     def changes(self, schema: str) -> dict[str, tuple[str, str]]:
-        """The columns whose type in ``schema`` is not the table's, with both types; none without a table."""
+        """Column → its type in the table and in ``schema``, if these types differ; empty without a table."""
         ...
 
     def append(
@@ -122,13 +122,13 @@ class TableLog(Protocol):
 
 
 def log_of(folder: Folder) -> TableLog:
-    """The log of the table in a folder, in the form of ``storage.format``.
+    """The log of the table in a folder, in the format of the setting ``storage.format``.
 
     Raises:
         ConfigError: a package of the extra ``iceberg`` is missing, or a setting of ``[storage.catalog]`` is refused.
     """
     if folder.storage.catalog is None:
-        from pykafka08.spark.pipeline.tables.delta import DeltaLog
+        from pykafka08.spark.pipeline.tables.delta_log import DeltaLog
 
         return DeltaLog(folder)
     try:

@@ -1,4 +1,4 @@
-"""Iceberg tables, through the package ``pyiceberg``; imported only if ``storage.format`` is ``iceberg``.
+"""Iceberg tables, with the package ``pyiceberg``; imported only if ``storage.format`` is ``iceberg``.
 
     catalogs    catalogs of the settings, their tables and errors
     files       metadata files of tables, on the stores of a pipeline's folder

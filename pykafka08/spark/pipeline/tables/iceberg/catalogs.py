@@ -1,4 +1,4 @@
-"""Catalogs of the settings, the names of their tables, and their errors."""
+"""The catalog of ``[storage.catalog]``: the names of its tables, and its errors."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ TOKENS = "oauth2-server-uri"
 """The property with the address that gives tokens for a credential; by default the catalog's own."""
 NOT_FOUND = (NoSuchTableError, NoSuchNamespaceError)
 NOT_COMMITTED = (CommitFailedException,)
-"""Errors of a commit that another writer came before."""
-SHORTEST = 6
-"""Characters of the shortest value that an error hides: shorter ones, such as ``true``, are parts of words."""
+"""Errors of a commit if another writer has committed first."""
+SHORTEST_SECRET = 6
+"""Characters of the shortest value that errors hide; a shorter value, such as ``true``, may be a part of a word."""
 ERRORS = (RESTError, RequestException, SQLAlchemyError)
 
 
@@ -54,7 +54,7 @@ def catalog_of(storage: Storage) -> IcebergCatalog:
     try:
         return _opened(storage)
     except (*ERRORS, ImportError, ValueError) as error:
-        raise CatalogError(f"storage.catalog: {_told(storage, error)}") from None
+        raise CatalogError(f"storage.catalog: {_without_secrets(storage, error)}") from None
 
 
 @lru_cache(maxsize=8)
@@ -65,7 +65,7 @@ def _opened(storage: Storage) -> IcebergCatalog:
     properties = {name: value for name, value in named.items() if value}
     properties |= {name: str(value) for name, value in settings.options.items()}
     properties |= {"py-io-impl": FILES, STORAGE: json.dumps(asdict(replace(storage, catalog=None)))}
-    # The classes, not pyiceberg's load_catalog, which adds settings of the user's home and environment.
+    # pyiceberg's load_catalog would add settings of the user's home and environment.
     if settings.type == "sql":
         from pyiceberg.catalog.sql import SqlCatalog
 
@@ -78,7 +78,7 @@ def _opened(storage: Storage) -> IcebergCatalog:
 
 
 def check_catalog(storage: Storage) -> str:
-    """Ask the catalog whether it has the namespace; a line.
+    """Ask the catalog whether it has the namespace; a line with the answer.
 
     Raises:
         CatalogError: the catalog does not answer, or refuses the request.
@@ -109,18 +109,19 @@ def catalog_errors(storage: Storage) -> Iterator[None]:
         yield
     except CommitStateUnknownException as error:
         raise CatalogError(
-            f"storage.catalog: {_told(storage, error)}; the commit may be in the table: run this again, which looks"
+            f"storage.catalog: {_without_secrets(storage, error)}; the commit may be in the table; "
+            "run this again: a run looks for it first"
         ) from None
     except ERRORS as error:
-        raise CatalogError(f"storage.catalog: {_told(storage, error)}") from None
+        raise CatalogError(f"storage.catalog: {_without_secrets(storage, error)}") from None
 
 
-def _told(storage: Storage, error: Exception) -> str:
+def _without_secrets(storage: Storage, error: Exception) -> str:
     """The first line of an error, without values of settings that may be secrets."""
     text, settings = first_line(error), storage.catalog
     assert settings is not None
     secrets = [getattr(settings, name) for name in CATALOG_SECRETS]
     for secret in (*secrets, settings.credential.partition(":")[2], *settings.options.values()):
-        if len(secret) >= SHORTEST:
+        if len(secret) >= SHORTEST_SECRET:
             text = text.replace(str(secret), "***")
     return text

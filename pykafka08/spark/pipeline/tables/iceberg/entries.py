@@ -74,7 +74,7 @@ def bounds_of(file: IcebergFile, schema: Schema, column: str) -> tuple[Any, Any]
 
 
 def _bytes_of(bounds: Mapping[str, Any], schema: Schema) -> dict[int, bytes]:
-    """Bounds in Iceberg's form, from those in a file's statistics."""
+    """The bounds in a file's statistics in Iceberg's binary form, by the ids of the columns."""
     found = {}
     for name, value in bounds.items():
         field = schema.find_field(name) if name in schema.column_names else None

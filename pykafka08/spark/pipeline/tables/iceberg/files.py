@@ -21,7 +21,7 @@ STORAGE = "pykafka08.storage"
 
 
 class StoreFiles(FileIO):
-    """Files through the libraries that the tables' other files use, so that one set of credentials serves both."""
+    """Files opened as the data files are, so that one set of credentials serves both."""
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties)

@@ -1,8 +1,8 @@
 """The log of an Iceberg table: snapshots, which a catalog commits.
 
-The version of a table is the sequence number of its newest snapshot; 0 is a new table.  A snapshot's summary has its
-kind, query, batch and counts.  The totals and the last batch of each query are a property of the table, which the same
-commit sets, because each snapshot stays in the metadata, and they would make it large.
+The version of a table is the sequence number of its newest snapshot; a new table has version 0.  A snapshot's summary
+has its kind, query, batch and counts.  The totals and the last batch of each query are a property of the table, which
+the same commit sets: in the summaries of all snapshots they would make the metadata large.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ PROPERTIES = {
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
     TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "20",
 }
-"""pyiceberg must not repeat a commit after another writer's: the batch may be in that one."""
+"""pyiceberg must not repeat a commit after the commit of another writer, which may have the same batch."""
 KEPT_S = 3600.0
-"""The shortest time for which old snapshots are kept, for readers that have begun.  Each makes the metadata larger."""
+"""The shortest time for which old snapshots are kept, for readers that have begun."""
 WIDER: Wider = {"integer": {"long"}, "float": {"double"}}
 """The changes of types that Iceberg's specification allows."""
-NARROWER = {"int32": {"int8", "int16", "int32"}}
-"""Arrow type of a column → types that its files may have: Spark writes bytes and shorts as such."""
+TYPES_IN_FILES = {"int32": {"int8", "int16", "int32"}}
+"""Arrow type of a column → types that its files may have: Spark writes bytes and shorts, which Iceberg lacks."""
 ATTEMPTS = 5
-"""A commit is repeated if another program has changed the table without a new snapshot."""
+"""Attempts at a commit, since other programs may change the table without a new snapshot."""
 
 
 class Entry(NamedTuple):
@@ -67,7 +67,7 @@ class Entry(NamedTuple):
 
     file: IcebergFile
     data: DataFile
-    """The same file as the table's."""
+    """The same file, with its path below the table's folder."""
     status: ManifestEntryStatus
     snapshot: int
     """The id of the snapshot that added the file, or that removed it."""
@@ -132,7 +132,7 @@ class IcebergVersion:
 
 
 class IcebergLog:
-    """The snapshots of the table that a catalog has for a folder."""
+    """The snapshots of the table in a folder, in the catalog of the settings."""
 
     has_partitions_in_files = True
     wider = WIDER
@@ -226,7 +226,10 @@ class IcebergLog:
                 found = self.newest()
             else:
                 return True
-        raise CatalogError(f"storage.catalog: {'.'.join(self._identifier)}: {ATTEMPTS} commits were refused")
+        raise CatalogError(
+            f"storage.catalog: {'.'.join(self._identifier)}: {ATTEMPTS} commits failed, because other "
+            "programs changed the table; run this again"
+        )
 
     def keep_commits(self, seconds: float, check: Callable[[], None]) -> None:
         """Nothing to set: :meth:`clean_up` is given the time."""
@@ -259,7 +262,7 @@ class IcebergLog:
             self._delete_unnamed()
 
     def entries(self, table: IcebergTable, manifests: Collection[ManifestFile]) -> list[Entry]:
-        """The entries of manifests, which stay in memory; those of other manifests do not."""
+        """The entries of manifests.  They stay in memory until the next call, and entries of other manifests do not."""
         self._entries = found = {one.manifest_path: self._entries_in(table, one) for one in manifests}
         return [entry for each in found.values() for entry in each]
 
@@ -318,7 +321,7 @@ class IcebergLog:
             transaction.set_properties(self._properties(table))
 
     def _change(self, change: Callable[[IcebergTable], None]) -> None:
-        """Change the table, again if another process was first."""
+        """Change the table.  Repeats the change if another process was first."""
         for _ in range(ATTEMPTS):
             found = self.newest()
             assert found is not None
@@ -327,7 +330,10 @@ class IcebergLog:
                     return change(found.table)
             except NOT_COMMITTED:
                 continue
-        raise CatalogError(f"storage.catalog: {'.'.join(self._identifier)}: {ATTEMPTS} changes were refused")
+        raise CatalogError(
+            f"storage.catalog: {'.'.join(self._identifier)}: {ATTEMPTS} changes failed, because other "
+            "programs changed the table; run this again"
+        )
 
     def _append(
         self, found: IcebergVersion, commit: Commit, totals: Totals, batches: Mapping[str, int], schema: str | None
@@ -342,7 +348,7 @@ class IcebergLog:
                 with transaction.update_schema() as update:
                     _set_columns(update, table.schema(), iceberg_schema(schema))
             columns, spec = transaction.table_metadata.schema(), table.spec()
-            numbers = {name: NARROWER.get(kind, {kind}) for name, kind in numbers_of(columns.as_arrow()).items()}
+            numbers = {name: TYPES_IN_FILES.get(kind, {kind}) for name, kind in numbers_of(columns.as_arrow()).items()}
             transaction.set_properties({NOTE: json.dumps(note)})
             snapshot = transaction.update_snapshot(snapshot_properties={NOTE: json.dumps(own)})
             with snapshot.overwrite() if removed else snapshot.merge_append() as producer:
@@ -353,7 +359,7 @@ class IcebergLog:
                     producer.append_data_file(iceberg_file_of(one, self.location, columns, spec))
 
     def _delete_unnamed(self) -> None:
-        """Delete old files of metadata that the table does not name: those of commits that failed."""
+        """Delete old metadata files of failed commits, which the table does not name."""
         newest = self.newest()
         if newest is None:
             return
@@ -377,13 +383,13 @@ def _version_of(table: IcebergTable) -> int:
 
 
 def _metadata_files(table: IcebergTable, snapshots: Collection[Snapshot]) -> set[str]:
-    """The lists of manifests, and the manifests, of snapshots."""
+    """The manifest lists and the manifests of snapshots."""
     found = {one.manifest_list for one in snapshots}
     return found | {each.manifest_path for one in snapshots for each in one.manifests(table.io)}
 
 
 def _set_columns(update: UpdateSchema, old: Schema, new: Schema) -> None:
-    """Give a table the columns of a new schema.  A column whose type cannot change gets a successor of its name."""
+    """Give a table the columns of a new schema.  A column whose type cannot change is replaced by a new column."""
     kept = {one.name: one.field_type for one in new.fields}
     for one in old.fields:
         kind = kept.get(one.name)

@@ -1,6 +1,6 @@
 """Columns of Spark as columns of Iceberg, and back.
 
-Iceberg has no bytes and shorts; its integers have their values.  Every column is nullable.
+Iceberg has no types for bytes and shorts: such columns are integers.  Every column is nullable.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def spark_schema(schema: Schema) -> str:
 
 
 def spark_name(kind: IcebergType) -> str:
-    """Spark's name of a type, for an error."""
+    """Spark's name of a type; its JSON if the type is a struct, an array or a map."""
     document = _spark_type(kind)
     return document if isinstance(document, str) else json.dumps(document)
 

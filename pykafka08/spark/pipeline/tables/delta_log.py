@@ -1,4 +1,4 @@
-"""The log of a Delta table, through the package ``deltalake``."""
+"""The log of a Delta table, read and written with the package ``deltalake``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.column_types import WIDER, check_file, numbers_of
-from pykafka08.spark.pipeline.tables.log import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
+from pykafka08.spark.pipeline.tables.delta_commits import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
 from pykafka08.spark.pipeline.tables.model import COMPACTION, WIDENING, Commit, DataFile, FileBounds, Totals
 from pykafka08.spark.pipeline.tables.storage import Location, located
 from pykafka08.spark.pipeline.tables.table_log import Version
