@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import EqualTo
 from pyspark.sql import SparkSession
 
@@ -23,7 +26,7 @@ from pykafka08.spark.pipeline.old_layout import check_layout
 from pykafka08.spark.pipeline.settings import Retention
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.column_types import is_widening
-from pykafka08.spark.pipeline.tables.iceberg import log
+from pykafka08.spark.pipeline.tables.iceberg import log, rest
 from pykafka08.spark.pipeline.tables.iceberg.catalogs import catalog_of, check_catalog
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import BatchTakenError, Table
@@ -242,6 +245,98 @@ def test_one_commit_replaces_rows_and_columns(tmp_path: Path) -> None:
     later = file(table, "l", {"kind": ["c"], "amount": ["eight"], "mean": [1.5]})
     assert table.commit(Commit(3, "batch", "q", 1, (later,), counts={"rows": 1}))
     assert sorted(iceberg(table.folder).scan().to_arrow()["amount"].to_pylist()) == ["eight", "seven"]
+
+
+def test_a_table_that_the_catalog_has_lost_is_not_created_again(tmp_path: Path) -> None:
+    """With an empty table in its place a run would begin in the middle, and delete all files."""
+    table = Table(root(tmp_path) / "silver")
+    table.prepare(fields(id="long", day="date"), ["day"])
+    assert table.commit(Commit(1, "batch", "q", 0, (one(table, "a", 1),)))
+    for changed in ({"namespace": "other"}, {"uri": f"sqlite:///{tmp_path}/other.db"}, {"name": "other"}):
+        lost = Table(root(tmp_path, **changed) / "silver")
+        calls: list[Callable[[], object]] = [
+            partial(lost.state),
+            partial(lost.prepare, fields(id="long")),
+            partial(lost.expire, 0, with_attempts=True),
+        ]
+        for call in calls:
+            with pytest.raises(ConfigError, match=r"but the catalog has no table \w+\.silver; use the earlier"):
+                call()
+    assert ids(table.folder) == [1]
+
+
+def test_a_commit_that_landed_and_is_refused_when_a_proxy_repeats_it(
+    table: Table, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = catalog_of(folder.storage)
+    original = type(catalog).commit_table
+
+    def twice(*arguments: Any) -> Any:
+        original(*arguments)
+        monkeypatch.setattr(type(catalog), "commit_table", original)
+        raise CommitFailedException("409")
+
+    assert table.commit(Commit(1, "batch", "q", 0, (one(table, "a", 1),)))
+    monkeypatch.setattr(type(catalog), "commit_table", twice)
+    assert table.commit(Commit(2, "batch", "q", 0, (one(table, "b", 2),)), is_continued=True)
+    assert (ids(folder), table.version) == ([1, 2], 2)
+
+
+def test_files_of_a_commit_without_an_answer_stay(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = one(table, "late", 1)
+    assert table.commit(Commit(1, "batch", "q", 0, (one(table, "a", 2),)))
+    assert table.expire(1, with_attempts=True) == 0
+    assert table.commit(Commit(2, "batch", "q", 1, (late,)))
+    unnamed = one(table, "unnamed", 3)
+    monkeypatch.setattr(log, "KEPT_S", -60.0)
+    assert (table.expire(2, with_attempts=True), table.read(late, ["id"]).num_rows) == (1, 1)
+    with pytest.raises(FileNotFoundError):
+        table.read(unnamed, ["id"])
+
+
+def test_a_catalog_that_does_not_answer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "TIMEOUT_S", (5.0, 0.2))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(CatalogError, match=r"storage\.catalog: .*Read timed out"):
+            Table(root(tmp_path, type="rest", uri=uri, token="secret-token") / "silver")
+
+
+def test_a_name_that_is_taken_by_something_else_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(root(tmp_path) / "silver")
+    monkeypatch.setattr(log.IcebergLog, "newest", lambda self: None)
+    with pytest.raises(CatalogError, match=r"has something else of the name \w+\.silver, such as a view"):
+        table.prepare(fields(id="long"))
+
+
+def test_a_widening_keeps_a_column_that_another_run_adds_meanwhile(table: Table) -> None:
+    table.prepare(fields(id="long", count="integer", day="date"), ["day"])
+    wanted = fields(id="long", count="long", day="date")
+    Table(table.folder).prepare(fields(id="long", count="integer", new="string", day="date"), ["day"])
+    assert not table.commit(Commit(1, "widening", "widening", 1), schema=wanted)
+    assert "new" in table.columns()[0]
+
+
+def test_the_longest_decimals_have_bounds(tmp_path: Path) -> None:
+    table = Table(root(tmp_path) / "silver")
+    table.prepare(fields(price="decimal(38,18)"))
+    value = Decimal(10**12)  # 31 digits, with its scale
+    added = file(table, "x", {"price": pa.array([value], pa.decimal128(38, 18))})
+    assert table.commit(Commit(1, "batch", "q", 0, (added,)))
+    (found,) = table.bounded(["price"])
+    assert found.bounds == {"price": (value, value)}
+
+
+def test_a_name_mapping_that_lacks_a_column_is_renewed(table: Table, folder: Folder) -> None:
+    found = iceberg(folder)
+    mapping = found.properties["schema.name-mapping.default"]
+    table.prepare(fields(id="long", kind="string", day="date"), ["day"])
+    with iceberg(folder).transaction() as transaction:
+        transaction.set_properties({"schema.name-mapping.default": mapping})
+    table.prepare(fields(id="long", kind="string", day="date"), ["day"])
+    rows = {"id": pa.array([2], pa.int64()), "kind": ["x"], "day": pa.array([date(2024, 3, 1)])}
+    assert table.commit(Commit(1, "batch", "q", 0, (replace(file(table, "b", rows), values={"day": DAYS[0]}),)))
+    assert iceberg(folder).scan().to_arrow()["kind"].to_pylist() == ["x"]
 
 
 def test_a_commit_of_another_program_brings_no_new_rows_to_streams(table: Table, folder: Folder) -> None:

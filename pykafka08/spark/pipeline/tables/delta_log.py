@@ -67,6 +67,7 @@ class DeltaLog:
 
     has_partitions_in_files = False
     wider = WIDER
+    attempts_kept_s = 0.0  # the outcome of each commit is known
 
     def __init__(self, folder: Folder) -> None:
         self._location = located(folder)

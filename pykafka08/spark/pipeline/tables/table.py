@@ -287,14 +287,16 @@ class Table:
         commits = self.existing_commits()
         last = time.time() - age
         gone = {path for one in commits if one.version < before and one.at <= last for path in one.removed} - live
-        there = {one.path for one in self.location.files(DATA) if one.is_file}
-        for path in sorted(gone & there):
+        there = {one.path: one for one in self.location.files(DATA) if one.is_file}
+        for path in sorted(gone & there.keys()):
             self.location.filesystem.delete_file(path)
-        deleted = len(gone & there)
+        deleted = len(gone & there.keys())
         if with_attempts:
             named = live | {path for one in commits for path in (*one.removed, *(each.path for each in one.added))}
             named |= {self.totals().retention.get("ranges", "")}
-            deleted += self._expire_attempts(there - gone, {path.split("/")[1] for path in named if "/" in path})
+            young = time.time() - self._log.attempts_kept_s
+            named |= {path for path, one in there.items() if one.mtime is not None and one.mtime.timestamp() > young}
+            deleted += self._expire_attempts(there.keys() - gone, {path.split("/")[1] for path in named if "/" in path})
         self._check_fence()
         self._log.clean_up(before, age, with_attempts=with_attempts)
         return deleted

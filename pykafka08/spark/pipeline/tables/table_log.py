@@ -64,6 +64,11 @@ class TableLog(Protocol):
     wider: Wider
     """Type → wider types that a column of this type may get.  All files are then rewritten."""
 
+    @property
+    def attempts_kept_s(self) -> float:
+        """How long the files of an attempt stay at least: a commit whose answer was lost may come late."""
+        ...
+
     def newest(self) -> Version | None:
         """The newest version; None if the table does not exist yet."""
         ...

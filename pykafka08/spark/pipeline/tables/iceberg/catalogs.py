@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import lru_cache
 
+from pydantic import ValidationError as InvalidAnswerError
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -16,7 +17,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     RESTError,
 )
-from requests import RequestException
+from requests import RequestException, Timeout
 from sqlalchemy.exc import SQLAlchemyError
 
 from pykafka08.spark.pipeline.addresses import CATALOG_SECRETS, Address, Storage
@@ -42,7 +43,7 @@ NOT_COMMITTED = (CommitFailedException,)
 """Errors of a commit if another writer has committed first."""
 SHORTEST_SECRET = 6
 """Characters of the shortest value that errors hide; a shorter value, such as ``true``, may be a part of a word."""
-ERRORS = (RESTError, RequestException, SQLAlchemyError)
+ERRORS = (RESTError, RequestException, SQLAlchemyError, InvalidAnswerError, NotImplementedError)
 
 
 def catalog_of(storage: Storage) -> IcebergCatalog:
@@ -64,17 +65,17 @@ def _opened(storage: Storage) -> IcebergCatalog:
     named = {name: str(getattr(settings, name)) for name in ("uri", "warehouse", "credential", "token")}
     properties = {name: value for name, value in named.items() if value}
     properties |= {name: str(value) for name, value in settings.options.items()}
-    properties |= {"py-io-impl": FILES, STORAGE: json.dumps(asdict(replace(storage, catalog=None)))}
+    own = {"py-io-impl": FILES, STORAGE: json.dumps(asdict(replace(storage, catalog=None)))}
     # pyiceberg's load_catalog would add settings of the user's home and environment.
     if settings.type == "sql":
         from pyiceberg.catalog.sql import SqlCatalog
 
-        return SqlCatalog(settings.name, **properties)
-    from pyiceberg.catalog.rest import RestCatalog
+        return SqlCatalog(settings.name, **properties, **own)
+    from pykafka08.spark.pipeline.tables.iceberg.rest import FolderRestCatalog
 
     if settings.credential:  # pyiceberg warns if it has to guess this address
         properties.setdefault(TOKENS, f"{str(settings.uri).rstrip('/')}/v1/oauth/tokens")
-    return RestCatalog(settings.name, **properties)
+    return FolderRestCatalog(settings.name, own, **properties)
 
 
 def check_catalog(storage: Storage) -> str:
@@ -110,6 +111,11 @@ def catalog_errors(storage: Storage) -> Iterator[None]:
     except CommitStateUnknownException as error:
         raise CatalogError(
             f"storage.catalog: {_without_secrets(storage, error)}; the commit may be in the table; "
+            "run this again: a run looks for it first"
+        ) from None
+    except Timeout as error:
+        raise CatalogError(
+            f"storage.catalog: {_without_secrets(storage, error)}; if this was a commit, it may be in the table; "
             "run this again: a run looks for it first"
         ) from None
     except ERRORS as error:

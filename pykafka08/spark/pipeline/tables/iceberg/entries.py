@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from pyiceberg.conversions import from_bytes, to_bytes
@@ -22,6 +22,8 @@ __all__ = ["bounds_of", "data_file_of", "iceberg_file_of"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
+MOST_DIGITS = Context(prec=38)
+"""Of a DECIMAL; the default of Python's decimals is 28."""
 
 
 def iceberg_file_of(file: DataFile, location: str, schema: Schema, spec: PartitionSpec) -> IcebergFile:
@@ -91,7 +93,7 @@ def _plain(kind: IcebergType, value: Any) -> Any:
         at = datetime.fromisoformat(value.removesuffix("Z")).replace(tzinfo=timezone.utc)
         return (at - EPOCH) // MICROSECOND
     if isinstance(kind, DecimalType):
-        return Decimal(value).quantize(Decimal(1).scaleb(-kind.scale))
+        return Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), context=MOST_DIGITS)
     return value
 
 

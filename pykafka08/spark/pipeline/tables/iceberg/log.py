@@ -36,7 +36,7 @@ from pykafka08.spark.pipeline.tables.iceberg.catalogs import (
 )
 from pykafka08.spark.pipeline.tables.iceberg.entries import bounds_of, data_file_of, iceberg_file_of
 from pykafka08.spark.pipeline.tables.iceberg.schemas import iceberg_schema, identity_spec, spark_name, spark_schema
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile, FileBounds, Totals
+from pykafka08.spark.pipeline.tables.model import COMPACTION, WIDENING, Commit, DataFile, FileBounds, Totals
 from pykafka08.spark.pipeline.tables.storage import located
 from pykafka08.spark.pipeline.tables.table_log import CatalogError, Version
 
@@ -140,6 +140,7 @@ class IcebergLog:
     def __init__(self, folder: Folder) -> None:
         self._storage = folder.storage
         self._identifier = identifier_of(folder)
+        self._name = ".".join(self._identifier)
         self._files = located(folder)
         self.location = location_of(folder.address)
         """The address of the table."""
@@ -149,15 +150,26 @@ class IcebergLog:
         self._entries: dict[str, list[Entry]] = {}
         """Manifest → its entries, for the manifests read last.  Manifests never change."""
 
+    @property
+    def attempts_kept_s(self) -> float:
+        return KEPT_S
+
     def newest(self) -> IcebergVersion | None:
         try:
             with catalog_errors(self._storage):
                 found = self._catalog.load_table(self._identifier)
         except NOT_FOUND:
+            # Without this check the stages would begin anew, and a run would delete all files as unnamed.
+            if any(one.is_file for one in self._files.files(DATA)):
+                raise ConfigError(
+                    f"storage.catalog: {self.location} has files of a table, but the catalog has no table "
+                    f"{self._name}; use the earlier uri, name and namespace (default: the name of the pipeline), or "
+                    "another folder"
+                ) from None
             return None
         if found.location().rstrip("/") != self.location:
             raise ConfigError(
-                f"storage.catalog: the table {'.'.join(self._identifier)} is in {found.location()}, not in "
+                f"storage.catalog: the table {self._name} is in {found.location()}, not in "
                 f"{self.location}; choose another namespace or folder"
             )
         self._read = found
@@ -171,8 +183,11 @@ class IcebergLog:
         table, snapshot = self._snapshot_at(version)
         if snapshot is None:
             return Commit(version, "create", "", -1)
-        changed = [one for one in snapshot.manifests(table.io) if one.added_snapshot_id == snapshot.snapshot_id]
-        found = (one for manifest in changed for one in self._entries_in(table, manifest))
+        try:
+            changed = [one for one in snapshot.manifests(table.io) if one.added_snapshot_id == snapshot.snapshot_id]
+            found = [one for manifest in changed for one in self._entries_in(table, manifest)]
+        except FileNotFoundError as error:  # another process has expired the snapshot since the table was read
+            raise LookupError(f"{self.location}: version {version} was cleaned up: {error}") from error
         every = [one for one in found if one.snapshot == snapshot.snapshot_id]
         added = tuple(one.data for one in every if one.status is ManifestEntryStatus.ADDED)
         removed = tuple(one.data.path for one in every if one.status is ManifestEntryStatus.DELETED)
@@ -195,9 +210,15 @@ class IcebergLog:
     def prepare(self, schema: str, partition_by: Collection[str]) -> None:
         wanted = iceberg_schema(schema)
         found = self.newest()
-        while found is None:
-            self._create(schema, partition_by)
-            found = self.newest()
+        for _ in range(ATTEMPTS):
+            if found is None:
+                self._create(schema, partition_by)
+                found = self.newest()
+        if found is None:
+            raise CatalogError(
+                f"storage.catalog: the catalog has something else of the name {self._name}, such as a view or a table "
+                "that was dropped; choose another namespace"
+            )
         has = {one.name for one in found.table.schema().fields}
         new = {one.name: one.field_type for one in wanted.fields if one.name not in has}
         if new:
@@ -219,15 +240,20 @@ class IcebergLog:
         for _ in range(ATTEMPTS):
             if found is None or found.number >= commit.version:
                 return False
+            if commit.kind == WIDENING and schema is not None and not _has_columns_of(schema, found.table):
+                return False  # another process has added a column, which is no new version
+            made: list[int] = []
             try:
                 with catalog_errors(self._storage):
-                    self._append(found, commit, totals, batches, schema)
+                    self._append(found, commit, totals, batches, schema, made)
             except (*NOT_COMMITTED, ValidationException):
                 found = self.newest()
+                if found is not None and any(found.table.snapshot_by_id(one) is not None for one in made):
+                    return True  # the request was repeated on its way, and only the second one was refused
             else:
                 return True
         raise CatalogError(
-            f"storage.catalog: {'.'.join(self._identifier)}: {ATTEMPTS} commits failed, because other "
+            f"storage.catalog: {self._name}: {ATTEMPTS} commits failed, because other "
             "programs changed the table; run this again"
         )
 
@@ -255,8 +281,8 @@ class IcebergLog:
             try:
                 with catalog_errors(self._storage):
                     table.maintenance.expire_snapshots().by_ids(sorted(expired)).commit()
-            except NOT_COMMITTED:
-                return  # the next round expires them
+            except (*NOT_COMMITTED, ValueError):  # ValueError: another process has expired them
+                return
             self._delete(gone)
         if with_attempts:
             self._delete_unnamed()
@@ -312,9 +338,11 @@ class IcebergLog:
 
     def _properties(self, table: IcebergTable) -> dict[str, str]:
         """The properties that the table must have.  The ids of its columns are known only after its creation."""
-        mapping = table.properties.get(TableProperties.DEFAULT_NAME_MAPPING)
-        wanted = {TableProperties.DEFAULT_NAME_MAPPING: mapping or table.schema().name_mapping.model_dump_json()}
-        return {**PROPERTIES, **wanted}
+        mapping = table.properties.get(TableProperties.DEFAULT_NAME_MAPPING, "[]")
+        mapped = {name for one in json.loads(mapping) for name in one.get("names", ())}
+        if not mapped.issuperset(one.name for one in table.schema().fields):
+            mapping = table.schema().name_mapping.model_dump_json()
+        return {**PROPERTIES, TableProperties.DEFAULT_NAME_MAPPING: mapping}
 
     def _set_properties(self, table: IcebergTable) -> None:
         with table.transaction() as transaction:
@@ -331,13 +359,20 @@ class IcebergLog:
             except NOT_COMMITTED:
                 continue
         raise CatalogError(
-            f"storage.catalog: {'.'.join(self._identifier)}: {ATTEMPTS} changes failed, because other "
+            f"storage.catalog: {self._name}: {ATTEMPTS} changes failed, because other "
             "programs changed the table; run this again"
         )
 
     def _append(
-        self, found: IcebergVersion, commit: Commit, totals: Totals, batches: Mapping[str, int], schema: str | None
+        self,
+        found: IcebergVersion,
+        commit: Commit,
+        totals: Totals,
+        batches: Mapping[str, int],
+        schema: str | None,
+        made: list[int],
     ) -> None:
+        """Commit once.  ``made`` gets the id of the snapshot, before the catalog is asked."""
         table, removed = found.table, set(commit.removed)
         note = {"totals": totals.document(), "batches": {**found.note.get("batches", {}), **batches}}
         own = {"kind": commit.kind, "query": commit.query, "batch": commit.batch, "counts": dict(commit.counts)}
@@ -352,6 +387,9 @@ class IcebergLog:
             transaction.set_properties({NOTE: json.dumps(note)})
             snapshot = transaction.update_snapshot(snapshot_properties={NOTE: json.dumps(own)})
             with snapshot.overwrite() if removed else snapshot.merge_append() as producer:
+                # pyiceberg would delete the manifests of a refused commit, which may be in the table all the same.
+                producer._clean_all_uncommitted = _leave_manifests  # type: ignore[method-assign]
+                made.append(producer.snapshot_id)
                 for path in sorted(removed):
                     producer.delete_data_file(live[f"{self.location}/{path}"])
                 for one in commit.added:
@@ -403,6 +441,14 @@ def _set_columns(update: UpdateSchema, old: Schema, new: Schema) -> None:
     for one in new.fields:
         if one.name not in names:
             update.add_column(one.name, one.field_type)
+
+
+def _leave_manifests() -> None:
+    """:meth:`IcebergLog._delete_unnamed` deletes them later."""
+
+
+def _has_columns_of(schema: str, table: IcebergTable) -> bool:
+    return {one.name for one in table.schema().fields} <= {one.name for one in iceberg_schema(schema).fields}
 
 
 def _add_columns(table: IcebergTable, columns: Mapping[str, Any]) -> None:
