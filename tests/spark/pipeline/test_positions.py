@@ -144,6 +144,25 @@ def test_the_reader_of_a_stream_limits_the_bytes_of_its_record_batches(table: Ta
     assert all(size <= 17 << 20 for size in sizes.values()), sizes
 
 
+def test_a_large_value_that_repeats_behind_small_ones_makes_no_large_record_batch(table: Table) -> None:
+    """The file has the value once, so neither its footer nor its first rows tell the size of the rows."""
+    written = [*[b"small"] * 64, *[b"x" * 900_000] * 400, *[b"last"] * 100_000]
+    added = file(table, "repeated", {"value": written})
+    assert added.bytes < 1 << 20
+    reader = TableStreamReader(
+        local_folder(table.location.uri), NEW, False, StructType([StructField("value", BinaryType())])
+    )
+    rows = []
+    for batch in reader.read(Files((added,))):
+        assert batch.nbytes <= 16 << 20
+        assert batch.num_rows <= 32_768
+        assert batch.get_total_buffer_size() <= 256 << 20  # also of the rows that the batch is a slice of
+        rows.append((batch.num_rows, batch["value"][0].as_py()))
+    assert sum(number for number, _ in rows) == len(written)
+    assert len(rows) < 60  # small rows are joined into large batches
+    assert rows[-1][1] == b"last"
+
+
 BOTH = ("batch", "backfill")
 
 
