@@ -85,9 +85,9 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
     """
     check_days(first, last)
     pipeline = resolved(spark, pipeline)
-    check_definitions(spark, pipeline)
-    Table(pipeline.silver).check(table_rows.silver_schema(spark, pipeline.decode).json())
     with leased(pipeline.root, [WORK]) as lease:
+        check_definitions(spark, pipeline)  # with the lease, so that no other process restates gold from here on
+        Table(pipeline.silver).check(table_rows.silver_schema(spark, pipeline.decode).json())
         _check_silver(pipeline, first)
         made = [_silver(spark, pipeline, lease, first, last)]
         for name, one in pipeline.aggregates.items():

@@ -1,8 +1,11 @@
 """Compaction: Spark joins small files into one, a commit replaces them, and later the old files are deleted.
 
 Gold has a row for each change of a window.  Its compaction keeps the newest row of each window, in one file, and no
-windows older than ``retention.gold``.  Removed files are deleted once every stage that reads the table has committed a
-later version, and ``retention.files`` has passed.
+windows older than ``retention.gold``.  A run rewrites gold only if it holds the lease of the aggregate's stage, because
+the settings of any other run may be older than the last restatement.
+
+Removed files are deleted once every stage that reads the table has committed a later version, and ``retention.files``
+has passed.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pyspark.sql import functions as F
 
 from pykafka08.spark.pipeline.aggregating import current
 from pykafka08.spark.pipeline.checkpoints import version_read
+from pykafka08.spark.pipeline.leasing import Lease
 from pykafka08.spark.pipeline.settings import Aggregate, Compaction, Pipeline
 from pykafka08.spark.pipeline.settings_model import duration_seconds
 from pykafka08.spark.pipeline.stores import Folder
@@ -68,12 +72,18 @@ def compact(
     for name, table in tables(pipeline, fence).items():
         before, cluster_by = len(table.live()), pipeline.compaction.cluster_by.get(name, ())
         if name in aggregates:
-            _join_gold(spark, table, pipeline, aggregates[name], cluster_by)
+            if _may_rewrite(name, fence):
+                _join_gold(spark, table, pipeline, aggregates[name], cluster_by)
         else:
             _join(spark, table, pipeline.compaction, cluster_by)
         deleted = _expire(pipeline, name, table, None if until is None else until.get(name, -1))
         made[name] = before, len(table.live()), deleted
     return made
+
+
+def _may_rewrite(folder: str, fence: Fence | None) -> bool:
+    """Whether no other process can restate a gold table, because this one has the lease of the aggregate's stage."""
+    return not isinstance(fence, Lease) or f"aggregate-{folder.removeprefix('gold/')}" in fence.holder.work
 
 
 def versions(pipeline: Pipeline) -> dict[str, int]:

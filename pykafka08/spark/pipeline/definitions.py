@@ -31,7 +31,8 @@ __all__ = ["Definition", "check_definitions", "definition_of", "normalised", "pa
 FOLDER = "definitions"
 CATALYST = "org.apache.spark.sql.catalyst.expressions"
 SPACE = re.compile(
-    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)  # quoted text, which stays
+    r"""((?<!\w)[rR](?:'[^']*'|"[^"]*")                      # raw text, in which a backslash quotes nothing
+      | '(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)  # quoted text, which stays
       | (?: --[^\n]* | /\*.*?\*/ | \s )+""",
     re.VERBOSE | re.DOTALL,
 )
@@ -70,11 +71,18 @@ class Definition:
 
     @classmethod
     def read(cls, path: Folder) -> Definition | None:
-        """The definition in a file; None if the file does not exist."""
+        """The definition in a file; None if the file does not exist.  Raises ConfigError for a damaged file."""
         try:
             return cls.of(path.read_text())
         except FileNotFoundError:
             return None
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            name = path.name.removesuffix(".json")
+            raise ConfigError(
+                f"aggregates.{name}: {path} is damaged ({type(error).__name__}: {error}); restore the file from a "
+                "backup, or compute all windows again with `pykafka08 pipeline backfill CONFIG.toml --restate "
+                f"{name}`"
+            ) from error
 
     @classmethod
     def of(cls, text: str) -> Definition:

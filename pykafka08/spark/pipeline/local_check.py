@@ -29,6 +29,8 @@ __all__ = ["local_definition_of", "main", "resolved_locally"]
 OF_CONNECT = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 """Environment variables by which PySpark would start no classic session."""
 ERROR, ANSWER = "error", "answer"
+TIMEOUT_S = 300
+"""The longest time that the process may need; on an idle machine it needs some seconds."""
 SHORT_SESSION = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -43,7 +45,7 @@ def resolved_locally(decode: Decode, aggregates: Mapping[str, Aggregate]) -> dic
     """The result of :func:`gold_sql.resolved_aggregates`, from another process.
 
     Raises:
-        ConfigError: as :func:`gold_sql.resolved`, or the process has failed.
+        ConfigError: as :func:`gold_sql.resolved`, or the process has failed or not answered in time.
     """
     if not any(one.sql for one in aggregates.values()):
         return dict(aggregates)
@@ -58,7 +60,7 @@ def local_definition_of(silver: StructType, aggregate: Aggregate) -> Definition:
     """The result of :func:`definitions.definition_of`, from another process.  Results are cached.
 
     Raises:
-        ConfigError: the process has failed.
+        ConfigError: the process has failed or not answered in time.
     """
     key = silver.json(), repr(aggregate)
     if key not in _definitions:
@@ -70,12 +72,22 @@ _definitions: dict[tuple[str, str], Definition] = {}
 
 
 def _asked(question: str, *arguments: Any) -> Any:
-    """Run :func:`main` in another process, and return its answer."""
-    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    """Run :func:`main` in another process with the same ``sys.path``, and return its answer."""
+    # By itself, -c would put the working directory first, whose modules would hide those of the standard library.
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
+    command = [sys.executable, "-c", code]
     environment = {name: value for name, value in os.environ.items() if name not in OF_CONNECT}
-    done = subprocess.run(  # noqa: S603  (the command is written here)
-        command, input=pickle.dumps((question, arguments)), env=environment, capture_output=True, check=False
-    )
+    given = pickle.dumps((question, arguments))
+    try:
+        done = subprocess.run(  # noqa: S603  (the command is written here)
+            command, input=given, env=environment, capture_output=True, check=False, timeout=TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ConfigError(
+            f"aggregates: the queries could not be checked on this machine in {TIMEOUT_S:g} s: a Spark session for "
+            f"the check did not answer; try `{sys.executable} -c 'from pyspark.sql import SparkSession; "
+            'SparkSession.builder.master("local").getOrCreate()\'` here'
+        ) from error
     *_, last = ["", *done.stdout.decode(errors="replace").splitlines()]
     if done.returncode or not last.startswith("{"):
         said = done.stderr.decode(errors="replace").strip().splitlines()
@@ -89,11 +101,12 @@ def _asked(question: str, *arguments: Any) -> Any:
 def main() -> None:
     """Read a question from standard input, and write the answer, or an error, to standard output."""
     question, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301  (written by the process that started this one)
+    answer_to = QUESTIONS[question]
     conf: dict[str, Any] = {**session_conf(), **WITHOUT_CALL_SITES, **SHORT_SESSION, **ALWAYS}
     spark = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
     try:
         spark.sparkContext.setLogLevel("OFF")
-        answer = {ANSWER: QUESTIONS[question](spark, *arguments)}
+        answer = {ANSWER: answer_to(spark, *arguments)}
     except ConfigError as error:
         answer = {ERROR: error.message}
     finally:

@@ -12,7 +12,7 @@ from pykafka08.spark.pipeline.compacting import readers_of
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS
-from pykafka08.spark.pipeline.tables.position import Position, files_between
+from pykafka08.spark.pipeline.tables.position import Position, files_between, files_since
 from pykafka08.spark.pipeline.tables.stream import FILES_PER_TASK
 from pykafka08.spark.pipeline.tables.table import Table
 
@@ -49,7 +49,7 @@ def _of_table(pipeline: Pipeline, folder: Folder, reader: str) -> Waiting:
     table = Table(folder)
     read, last = position_read(pipeline.checkpoint(reader)), table.version
     begun = files_between(table, kinds, read, Position(read.at)) if read.files else []
-    files = [*begun, *table.files_since(kinds, read.at if read.files else read.version, last)]
+    files = [*begun, *files_since(table, kinds, read.at if read.files else read.version, last)]
     per_task = len(files) if reader.startswith(IN_ORDER) else FILES_PER_TASK
     tasks = -(-len(files) // max(1, per_task))
     return Waiting(len(files), sum(one.rows for one in files), sum(one.bytes for one in files), tasks)

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pykafka08.spark.pipeline import compacting
-from pykafka08.spark.pipeline.settings import Compaction
+from pykafka08.spark.pipeline.leasing import leased
+from pykafka08.spark.pipeline.settings import Compaction, parse
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.made_tables import commit, file, made
@@ -75,3 +76,30 @@ def test_a_commit_of_others_meanwhile_is_kept(
     meanwhile = replaces
     compacting._join(spark, table, Compaction())
     assert table.commits()[-1].kind == "backfill"
+
+
+def test_gold_is_rewritten_only_with_the_lease_of_its_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings of a run of other stages may be older than the last restatement of gold."""
+    aggregate = 'watermark = "1 hour"\nwindow = "1 hour"\nmeasures = { n = "count(*)" }'
+    text = f"""
+name = "orders"
+folder = "out"
+[sources.shop]
+bootstrap_servers = "nowhere:1"
+topics = ["orders"]
+[decode]
+format = "json"
+schema = "at TIMESTAMP"
+event_time = "at"
+[aggregates.hourly]
+{aggregate}
+[aggregates.other]
+{aggregate}
+"""
+    pipeline = parse(text, tmp_path)
+    rewritten: list[str] = []
+    monkeypatch.setattr(compacting, "_join_gold", lambda _, table, *rest: rewritten.append(str(table.folder)))
+    for stage, names in {"ingest-shop": [], "aggregate-hourly": ["hourly"]}.items():
+        with leased(pipeline.root, [stage]) as lease:
+            compacting.compact(None, pipeline, fence=lease)  # type: ignore[arg-type]
+        assert rewritten == [str(pipeline.gold(name)) for name in names]

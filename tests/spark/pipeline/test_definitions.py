@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import definitions, gold_sql
 from pykafka08.spark.pipeline.settings import Pipeline, parse
+from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.table import Table
 
@@ -167,7 +168,21 @@ def test_folders_of_earlier_versions_are_compared_by_their_tables(spark: SparkSe
         (" SELECT  1;\n", "SELECT 1"),
         ("a /* b\n */ -- c 'd\n+ ' /* -- e '", "a + ' /* -- e '"),
         ("'it\\'s  so'  || \"x  y\"   ||  `a  b`", "'it\\'s  so' || \"x  y\" || `a  b`"),
+        ("r'\\'  ||  R\"\\\"  ||  'a  b'", "r'\\' || R\"\\\" || 'a  b'"),
+        (r"r'\' || ' a -- b'", r"r'\' || ' a -- b'"),
+        (r"for'it\'s  so'  +  1", r"for'it\'s  so' + 1"),
     ],
 )
 def test_comments_and_white_space_are_no_change(text: str, expected: str) -> None:
     assert definitions.normalised(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"settings": ', "[]", "{}", '{"settings": {}, "parts": [1], "is_complete": true}', "\udcff"]
+)
+def test_a_damaged_file_is_named(tmp_path: Path, text: str) -> None:
+    path = local_folder(tmp_path) / "hourly.json"
+    assert definitions.Definition.read(path) is None
+    (tmp_path / "hourly.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(ConfigError, match=r"^aggregates\.hourly: .*hourly\.json is damaged .* --restate hourly`$"):
+        definitions.Definition.read(path)

@@ -8,14 +8,21 @@ from random import Random
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile
-from pykafka08.spark.pipeline.tables.position import Limits, Position, end_of_batch, files_between, files_until
+from pykafka08.spark.pipeline.tables.position import (
+    Limits,
+    Position,
+    end_of_batch,
+    files_between,
+    files_since,
+    files_until,
+)
 from pykafka08.spark.pipeline.tables.stream import Files, TableStreamReader
 from pykafka08.spark.pipeline.tables.table import Table
-from tests.spark.pipeline.made_tables import commit, file, made
+from tests.spark.pipeline.made_tables import commit, fields, file, made
 
 NEW = ("batch",)
 
@@ -135,3 +142,70 @@ def test_the_reader_of_a_stream_limits_the_bytes_of_its_record_batches(table: Ta
         assert rows == written
         sizes[name] = max(batch.nbytes for batch in reader.read(Files((added,))))
     assert all(size <= 17 << 20 for size in sizes.values()), sizes
+
+
+def test_a_large_value_that_repeats_behind_small_ones_makes_no_large_record_batch(table: Table) -> None:
+    """The file has the value once, so neither its footer nor its first rows tell the size of the rows."""
+    written = [*[b"small"] * 64, *[b"x" * 900_000] * 400, *[b"last"] * 100_000]
+    added = file(table, "repeated", {"value": written})
+    assert added.bytes < 1 << 20
+    reader = TableStreamReader(
+        local_folder(table.location.uri), NEW, False, StructType([StructField("value", BinaryType())])
+    )
+    rows = []
+    for batch in reader.read(Files((added,))):
+        assert batch.nbytes <= 16 << 20
+        assert batch.num_rows <= 32_768
+        assert batch.get_total_buffer_size() <= 256 << 20  # also of the rows that the batch is a slice of
+        rows.append((batch.num_rows, batch["value"][0].as_py()))
+    assert sum(number for number, _ in rows) == len(written)
+    assert len(rows) < 60  # small rows are joined into large batches
+    assert rows[-1][1] == b"last"
+
+
+BOTH = ("batch", "backfill")
+
+
+def restated(table: Table, number: int = 0) -> DataFile:
+    """Commit a restatement whose only column is the text ``id``."""
+    added = file(table, f"restated-{number}", {"id": ["a", "b"]})
+    removed = tuple(one.path for one in table.live())
+    done = Commit(table.version + 1, "backfill", "aggregate-hourly", 0, (added,), removed)
+    assert table.commit(done, schema=fields(id="string"))
+    return added
+
+
+def test_a_stream_skips_the_files_that_a_restatement_has_replaced(table: Table) -> None:
+    """Also if a batch of them was planned before, and for a stream that begins later."""
+    limits = Limits(files=1)
+    batch(table, 0)
+    batch(table, 1, 3)
+    read = Position(1)
+    amid = end_of_batch(table, BOTH, read, table.version, limits)
+    assert amid == Position(1, 2, 1)
+    added = restated(table)
+    later = file(table, "later", {"id": ["c"]})
+    commit(table, "batch", later, query="aggregate-hourly", batch=1)
+    schema = StructType([StructField("id", StringType())])
+    for start in (Position(), read, amid):
+        reader = TableStreamReader(local_folder(table.location.uri), BOTH, True, schema, (0, 0, 1))
+        reader.prepareForTriggerAvailableNow()
+        position, found = start.document(), []
+        while (end := reader.latestOffset(position)) != position:
+            for part in reader.partitions(position, end):
+                found += [value for rows in reader.read(part) for value in rows["id"].to_pylist()]
+            position = end
+        assert (position, found) == ({"version": 4}, ["a", "b", "c"])
+    assert files_between(table, BOTH, read, amid) == []
+    assert files_since(table, BOTH, -1, table.version) == [added, later]
+    assert files_since(table, BOTH, 3, table.version) == [later]
+    assert files_since(table, NEW, 1, 2) == table.files_since(NEW, 1, 2)  # streams without backfills skip nothing
+
+
+def test_a_stream_that_begins_after_a_restatement_and_a_clean_up_reads_the_restated_files(table: Table) -> None:
+    batch(table, 0, 3)
+    added = restated(table)
+    DeltaTable(table.location.delta_uri).create_checkpoint()
+    Path(table.location.uri, "_delta_log", f"{0:020d}.json").unlink()
+    table = Table(table.location.uri)
+    assert files_since(table, BOTH, -1, table.version) == [added]

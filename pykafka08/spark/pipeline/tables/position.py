@@ -2,6 +2,9 @@
 
 A position is a version whose commit, and all before it, have been read.  If a batch ended between the files of later
 commits, the position also has ``at``, the version at which these files were listed, and the number of files read.
+
+A restatement of gold replaces all rows and the columns in one commit.  Streams that read backfills skip all files of
+earlier commits from then on, because these files may lack the new columns, or have other types.
 """
 
 from __future__ import annotations
@@ -10,10 +13,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pykafka08.spark.pipeline.tables.model import DataFile
+from pykafka08.spark.pipeline.tables.model import BACKFILL, Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["Limits", "Position", "end_of_batch", "files_between", "files_until"]
+__all__ = ["Limits", "Position", "end_of_batch", "files_between", "files_since", "files_until"]
+
+RESTATING = "aggregate-"
+"""The prefix of queries whose backfills restate gold."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def end_of_batch(table: Table, kinds: Collection[str], start: Position, last: in
     if limits == Limits() and not start.files:
         return Position(last)
     at = start.at if start.files else _bounded(table, kinds, start.version, last, limits)
-    files = table.files_since(kinds, start.version, at)
+    files = files_since(table, kinds, start.version, at)
     count = start.files + limits.admitted(files[start.files :])
     return Position(at) if count >= len(files) else Position(start.version, at, count)
 
@@ -68,7 +74,8 @@ def _bounded(table: Table, kinds: Collection[str], after: int, last: int, limits
     if after < 0:  # old commits may be gone; then all live files are one list
         return last
     found: list[DataFile] = []
-    for version in range(after + 1, last + 1):
+    first = max(after + 1, _restated(table, kinds, after))
+    for version in range(first, last + 1):
         found += table.files_since(kinds, version - 1, version)
         if limits.admitted(found) < len(found):
             return version
@@ -79,7 +86,42 @@ def files_between(table: Table, kinds: Collection[str], start: Position, end: Po
     """The files of a batch."""
     at = end.at if end.files else end.version
     read = end.files or None
-    return table.files_since(kinds, start.version, at)[start.files : read]
+    return files_since(table, kinds, start.version, at)[start.files : read]
+
+
+def files_since(table: Table, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
+    """As :meth:`Table.files_since`, without the files of commits before the newest restatement.
+
+    A batch that was planned before the restatement loses all its files, so positions in lists of files stay valid.
+    """
+    restated = _restated(table, kinds, after)
+    if restated < 0:
+        return table.files_since(kinds, after, until)
+    if until < restated:
+        return []
+    if after >= 0:
+        return table.files_since(kinds, restated - 1, until)
+    try:
+        before = table.commits(-1, restated - 1)
+    except LookupError:  # then the list has the live files only
+        before = []
+    replaced = {one.path for commit in before for one in commit.added}
+    return [one for one in table.files_since(kinds, after, until) if one.path not in replaced]
+
+
+def _restated(table: Table, kinds: Collection[str], after: int) -> int:
+    """The version of the newest restatement after a version; -1 without one, or if the stream reads no backfills."""
+    if BACKFILL not in kinds:
+        return -1
+    try:
+        commits = table.commits(after)
+    except LookupError:  # some commits were cleaned up
+        commits = [one for one in table.existing_commits() if one.version > after]
+    return max((one.version for one in commits if _is_restating(one)), default=-1)
+
+
+def _is_restating(commit: Commit) -> bool:
+    return commit.kind == BACKFILL and commit.query.startswith(RESTATING)
 
 
 def files_until(table: Table, kinds: Collection[str], end: Position) -> list[DataFile]:

@@ -13,7 +13,7 @@ The user gives the schema; columns that a file lacks are null, but for the table
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -52,6 +52,11 @@ PLACE = "tableName"
 ROWS_PER_BATCH = 32_768
 BATCH_BYTES = 16 << 20
 """The largest record batch of a stream in rows, and its approximate size in bytes."""
+PIECE_ROWS = 256
+"""The largest number of rows that are decoded at once.
+
+A file has a repeated value once, in a dictionary of about 1 MiB, so the file's size does not limit the size of rows.
+"""
 FIRST_ROWS = 64
 """The number of rows by which the size of a file's rows is estimated."""
 READ_BYTES = 4 << 20
@@ -162,12 +167,44 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # Not pre_buffer, which reads a whole row group first: hundreds of MiB if rows are large.
                 pq.ParquetFile(opened, buffer_size=READ_BYTES, pre_buffer=False) as file,
             ):
-                for batch in file.iter_batches(_rows_per_batch(file)):
+                for batch in _joined(file.iter_batches(_rows_per_piece(file))):
                     yield fitted(batch, self._schema, one.values)
 
 
-def _rows_per_batch(file: pq.ParquetFile) -> int:
-    """The number of rows of about ``BATCH_BYTES``, by the file's footer and its first rows.
+def _joined(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of at most ``ROWS_PER_BATCH`` rows and ``BATCH_BYTES``; a larger row is a batch."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for piece in pieces:
+        for part in _split(piece):
+            if held and (rows + part.num_rows > ROWS_PER_BATCH or size + part.nbytes > BATCH_BYTES):
+                yield _one_of(held)
+                held, rows, size = [], 0, 0
+            held.append(part)
+            rows, size = rows + part.num_rows, size + part.nbytes
+    if held:
+        yield _one_of(held)
+
+
+def _split(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slices of at most ``BATCH_BYTES`` or one row."""
+    if piece.num_rows <= 1 or piece.nbytes <= BATCH_BYTES:
+        yield piece
+        return
+    half = piece.num_rows // 2
+    yield from _split(piece.slice(0, half))
+    yield from _split(piece.slice(half))
+
+
+def _one_of(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    [joined] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
+
+
+def _rows_per_piece(file: pq.ParquetFile) -> int:
+    """The number of rows of about ``BATCH_BYTES``, at most ``PIECE_ROWS``, by the file's footer and its first rows.
 
     The footer is not enough: it counts a repeated value once.
     """
@@ -175,9 +212,9 @@ def _rows_per_batch(file: pq.ParquetFile) -> int:
     sizes = [footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)]
     first = next(file.iter_batches(FIRST_ROWS), None)
     if first is None:
-        return ROWS_PER_BATCH
+        return PIECE_ROWS
     largest = max(sum(sizes) / max(1, footer.num_rows), first.nbytes / first.num_rows, 1)
-    return max(1, min(ROWS_PER_BATCH, int(BATCH_BYTES / largest)))
+    return max(1, min(PIECE_ROWS, int(BATCH_BYTES / largest)))
 
 
 def _check_lease(lease: str, storage: Storage) -> None:
