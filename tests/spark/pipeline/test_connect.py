@@ -31,11 +31,12 @@ sql = "SELECT window, kind, count_if(kind <> '{}') AS orders FROM silver GROUP B
 [spark]"""
 
 
-def written_config(folder: Path, master: str, shop: str, web: str) -> Path:
-    """The pipeline of orders with two sources; the server has the settings of the JVM."""
+def written_config(folder: Path, master: str, shop: str, web: str = "") -> Path:
+    """The pipeline of orders, with a second source if ``web`` is given; the server has the settings of the JVM."""
     path = orders.written_config(folder, shop)
     text, _, _ = path.read_text().partition("[spark]")
-    text = text.replace("\n[decode]", SECOND.format(web))
+    if web:
+        text = text.replace("\n[decode]", SECOND.format(web))
     path.write_text(f'{text}[spark]\nmaster = "{master}"\n')
     return path
 
@@ -87,26 +88,46 @@ def completed(*words: str) -> str:
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_a_pipeline_on_a_server_survives_its_client(tmp_path: Path) -> None:
+    with connect_server(tmp_path) as master, orders.broker() as shop:
+        config = written_config(tmp_path, master, shop)
+        sent = killed_and_completed(config, shop)
+        proof = completed("verify", str(config))
+        assert proof.count("ok ") == len(proof.splitlines()), proof
+        evidence.check_silver(tmp_path / "out", sent)
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_every_command_on_a_server(tmp_path: Path) -> None:
+    """With two sources, a backfill, and an aggregate in SQL that is added later."""
     with connect_server(tmp_path) as master, orders.broker() as shop, orders.broker() as web:
         config = written_config(tmp_path, master, shop, web)
-        sent = evidence.Sent()
-        sent.produce(shop, range(1, 150))
-        sent.produce(web, range(1001, 1040), "web")
         interpreter = f"Python {platform.python_version()} at {sys.executable}"
         assert f"server: {interpreter}; workers: {interpreter}\n" in completed("validate", str(config))
-        run = Run(config, tmp_path / "run.log")
-        try:
-            assert run.is_struck("silver/data/decode-shop-*/**/*.parquet", kill_driver), run.text()
-        finally:
-            run.end()
-        sent.produce(shop, range(145, 180))
-        completed("run", str(config), "--no-charts")
-        evidence.check(tmp_path / "out", shop, sent)
-        logs = [one.read_text() for one in tmp_path.glob("out/runs/*/progress.jsonl")]
-        assert '"quality": {"read": ' in "".join(logs)  # counted on the server
+        sent = evidence.Sent()
+        sent.produce(web, range(1001, 1040), "web")
+        killed_and_completed(config, shop, sent)
         completed("backfill", str(config), "--from", "2024-03-01", "--to", "2024-03-01")
         config.write_text(config.read_text().replace("\n[spark]", BY_SQL))
         completed("run", str(config), "--no-charts", "--no-compaction", "--stage", "aggregate-daily")
         proof = completed("verify", str(config))
         assert proof.count("ok ") == len(proof.splitlines()), proof
         evidence.check_silver(tmp_path / "out", sent)
+
+
+def killed_and_completed(config: Path, shop: str, sent: evidence.Sent | None = None) -> evidence.Sent:
+    """Kill the client of a run in its first batch of silver, run again with more records, and check all tables."""
+    folder, sent = config.parent, sent or evidence.Sent()
+    sent.produce(shop, range(1, 150))
+    run = Run(config, folder / "run.log")
+    try:
+        assert run.is_struck("silver/data/decode-shop-*/**/*.parquet", kill_driver), run.text()
+    finally:
+        run.end()
+    sent.produce(shop, range(145, 180))
+    completed("run", str(config), "--no-charts")
+    evidence.check(folder / "out", shop, sent)
+    logs = [one.read_text() for one in folder.glob("out/runs/*/progress.jsonl")]
+    assert '"quality": {"read": ' in "".join(logs)  # counted on the server
+    return sent
