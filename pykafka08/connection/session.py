@@ -44,7 +44,7 @@ class Session:
         self.is_holding = False
         """True if requests wait for the renewal."""
         self.token_sent_at = 0.0
-        """When the last request of an authentication was sent."""
+        """The time at which the last request of an authentication was sent."""
 
     def begun(self, life: float, now: float) -> None:
         """The broker limits the session to ``life`` seconds; 0: it does not.

@@ -64,7 +64,7 @@ def removals(pipeline: Pipeline) -> list[Removal]:
 def retain(pipeline: Pipeline, *, now: datetime | None = None, say: Say = print) -> list[Removal]:
     """Remove old files from bronze, silver and rejects.  Nothing is removed while a backfill runs.
 
-    After a kill at any point, the next run removes what is left.  Ages are counted from ``now``.  ``say`` is called
+    If the process is killed, the next run removes the other files.  Ages are counted from ``now``.  ``say`` is called
     with a line for each table, and with the reason if nothing can be removed now.
     """
     settings = pipeline.retention

@@ -150,25 +150,26 @@ def _with_files(document: dict[str, Any], folder: Path) -> dict[str, str]:
             with_properties(table, folder, is_source=where.startswith("sources."))
         except ConfigError as error:  # noqa: PERF203 - each table's own error is told
             refused[where] = f"{where}: {error.message}"
-    storage = document.get("storage")
-    if isinstance(storage, dict):
-        try:
-            with_file(storage, folder)
-        except ConfigError as error:
-            refused["storage"] = f"storage.properties: {error.message}"
-        catalog = storage.get("catalog")
-        if isinstance(catalog, dict):
+    for where, add in (
+        ("storage", with_file),
+        ("storage.catalog", with_catalog_file),
+        ("decode.registry", with_registry_properties),
+    ):
+        found = _table_at(document, where)
+        if found is not None:
             try:
-                with_catalog_file(catalog, folder)
+                add(found, folder)
             except ConfigError as error:
-                refused["storage.catalog"] = f"storage.catalog.properties: {error.message}"
-    decode_table = document.get("decode")
-    if isinstance(decode_table, dict) and isinstance(decode_table.get("registry"), dict):
-        try:
-            with_registry_properties(decode_table["registry"], folder)
-        except ConfigError as error:
-            refused["decode.registry"] = f"decode.registry: {error.message}"
+                file = "" if where == "decode.registry" else ".properties"
+                refused[where] = f"{where}{file}: {error.message}"
     return refused
+
+
+def _table_at(document: Any, where: str) -> dict[str, Any] | None:
+    """The table with a dotted key; None if the document does not have it."""
+    for name in where.split("."):
+        document = document.get(name) if isinstance(document, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _with_whole_catalog(pipeline: Pipeline, folder: Path) -> Storage:

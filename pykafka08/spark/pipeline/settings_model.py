@@ -361,7 +361,7 @@ class Compaction:
 
 @dataclass(frozen=True)
 class Retention:
-    """How long each table keeps its rows; a table without a length of time keeps all of them."""
+    """The length of time for which each table keeps its rows.  A table without a setting keeps all rows."""
 
     bronze: Annotated[str, _or_empty(_retention)] = ""
     """By the timestamp of the record; rows without one, by the ingest date."""
@@ -372,7 +372,7 @@ class Retention:
     gold: Annotated[str, _or_empty(_retention)] = ""
     """By the end of the window."""
     files: Annotated[str, _or_empty(_duration)] = ""
-    """How long files stay after compaction, a backfill or retention has removed them from the table.
+    """The length of time for which files stay after a commit that removes them, also by compaction or a backfill.
 
     By default they stay until all stages have read later commits."""
 

@@ -288,7 +288,7 @@ def _store(address: Address, storage: Storage) -> Any:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error's text that is not blank; its type if there is none."""
+    """The first line in the text of an error, without blank lines; the name of its type if the text is empty."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 

@@ -131,7 +131,7 @@ RESTATING = [
     (Fault(Folder, "delete", 1, is_done=True), "old"),
     (Fault(Table, "commit", 1, is_done=True), "new"),
 ]
-"""Where an aggregate's computation is killed, and the windows in gold then."""
+"""The call after which a restatement is killed, and the windows that gold has then."""
 
 
 class Order(NamedTuple):

@@ -66,7 +66,7 @@ class TableLog(Protocol):
 
     @property
     def attempts_kept_s(self) -> float:
-        """How long the files of an attempt stay at least: a commit whose answer was lost may come late."""
+        """Seconds for which the files of an attempt stay.  A commit may arrive late if the answer to it was lost."""
         ...
 
     def newest(self) -> Version | None:
