@@ -16,6 +16,16 @@ from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["commit", "fields", "file", "made"]
 
+NO_BROKER = """
+name = "orders"
+folder = "out"
+
+[sources.shop]
+bootstrap_servers = "nowhere:1"
+topics = ["orders"]
+"""
+"""The settings of a pipeline before ``[decode]``, for tests that do not read its source."""
+
 
 def fields(**columns: str) -> str:
     """The schema of columns with types by Delta's names, in Spark's JSON."""

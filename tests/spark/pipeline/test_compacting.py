@@ -12,7 +12,7 @@ from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.settings import Compaction, parse
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
-from tests.spark.pipeline.made_tables import commit, file, made
+from tests.spark.pipeline.made_tables import NO_BROKER, commit, file, made
 
 DAYS = ("2024-03-01", "2024-03-02")
 
@@ -81,12 +81,7 @@ def test_a_commit_of_others_meanwhile_is_kept(
 def test_gold_is_rewritten_only_with_the_lease_of_its_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings of a run of other stages may be older than the last restatement of gold."""
     aggregate = 'watermark = "1 hour"\nwindow = "1 hour"\nmeasures = { n = "count(*)" }'
-    text = f"""
-name = "orders"
-folder = "out"
-[sources.shop]
-bootstrap_servers = "nowhere:1"
-topics = ["orders"]
+    text = f"""{NO_BROKER}
 [decode]
 format = "json"
 schema = "at TIMESTAMP"

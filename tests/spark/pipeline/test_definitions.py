@@ -14,17 +14,13 @@ from pykafka08.spark.pipeline.settings import Pipeline, parse
 from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.table import Table
+from tests.spark.pipeline.made_tables import NO_BROKER
 
 pytestmark = pytest.mark.timeout(600)  # the first one may start the session
 
-CONFIG = '''
-name = "orders"
-folder = "out"
-
-[sources.shop]
-bootstrap_servers = "nowhere:1"
-topics = ["orders"]
-
+CONFIG = (
+    NO_BROKER
+    + '''
 [decode]
 format = "json"
 schema = "id INT, kind STRING, amount INT, price DECIMAL(7, 2), at TIMESTAMP"
@@ -47,6 +43,7 @@ watermark = "1 day"
 sql = """SELECT window, sum(amount) AS amount, approx_count_distinct(id) AS ids FROM silver
 WHERE kind <> 'a  b' GROUP BY window(event_time, '1 hour')"""
 '''
+)
 COLUMNS = "window_start, window_end, kind, orders, amount, {}, good, _batch"
 SEEN_IN_TABLES = [
     (

@@ -12,17 +12,13 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import gold_sql
 from pykafka08.spark.pipeline.aggregating import current
 from pykafka08.spark.pipeline.settings import Aggregate, parse
+from tests.spark.pipeline.made_tables import NO_BROKER
 
 pytestmark = pytest.mark.timeout(600)  # the first one may start the session
 
-CONFIG = """
-name = "orders"
-folder = "out"
-
-[sources.shop]
-bootstrap_servers = "nowhere:1"
-topics = ["orders"]
-
+CONFIG = (
+    NO_BROKER
+    + """
 [decode]
 format = "json"
 schema = "id BIGINT, kind STRING, amount INT, at TIMESTAMP, items ARRAY<STRING>"
@@ -32,6 +28,7 @@ event_time = "at"
 watermark = "1 day"
 sql = "SELECT"
 """
+)
 HOURLY = "GROUP BY window(event_time, '1 hour')"
 """The text for the word HOURLY in the queries."""
 

@@ -20,25 +20,21 @@ from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.column_types import is_widening
 from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS, Commit
 from pykafka08.spark.pipeline.tables.table import Table
-from tests.spark.pipeline.made_tables import commit, fields, file, made
+from tests.spark.pipeline.made_tables import NO_BROKER, commit, fields, file, made
 from tests.spark.pipeline.other_readers import rows_of_readers
 from tests.stores.places import Place
 
 pytestmark = pytest.mark.timeout(600)
 
-CONFIG = """
-name = "orders"
-folder = "out"
-
-[sources.shop]
-bootstrap_servers = "nowhere:1"
-topics = ["orders"]
-
+CONFIG = (
+    NO_BROKER
+    + """
 [decode]
 format = "json"
 schema = "SCHEMA"
 event_time = "timestamp_seconds(id)"
 """
+)
 DAYS = ("2024-03-01", "2024-03-02")
 NARROW = {
     "id": "integer",
