@@ -18,9 +18,7 @@ from tests.spark.pipeline.made_tables import NO_BROKER
 
 pytestmark = pytest.mark.timeout(600)  # the first one may start the session
 
-CONFIG = (
-    NO_BROKER
-    + '''
+AGGREGATES = '''
 [decode]
 format = "json"
 schema = "id INT, kind STRING, amount INT, price DECIMAL(7, 2), at TIMESTAMP"
@@ -43,7 +41,7 @@ watermark = "1 day"
 sql = """SELECT window, sum(amount) AS amount, approx_count_distinct(id) AS ids FROM silver
 WHERE kind <> 'a  b' GROUP BY window(event_time, '1 hour')"""
 '''
-)
+CONFIG = NO_BROKER + AGGREGATES
 COLUMNS = "window_start, window_end, kind, orders, amount, {}, good, _batch"
 SEEN_IN_TABLES = [
     (
